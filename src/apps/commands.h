@@ -1,0 +1,19 @@
+// The commands of the one binary: each is a file that registers a subcommand. docs/commands.md
+// describes them.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+#include "base/status.h"
+
+namespace hadal {
+
+// What a chosen command does once the command line is parsed. Errors end the process with code 1
+// and one line.
+using CommandBody = std::function<Status()>;
+
+// Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
+
+}  // namespace hadal

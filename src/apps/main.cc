@@ -1,0 +1,21 @@
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"hadal: DeepSeek models, exact and fast", "hadal"};
+  app.require_subcommand(1);
+  hadal::CommandBody body;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!body) return 2;
+  const hadal::Status status = body();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "hadal: error: %s\n", status.message().c_str());
+  return 1;
+}

@@ -1,0 +1,38 @@
+// What one step computes: arrays of numbers, no pointers into either arm. The scheduler writes it,
+// the runner reads it; it could as well be written to a file or sent to another rank.
+#pragma once
+
+#include <vector>
+
+#include "base/types.h"
+#include "batch/sampling_params.h"
+
+namespace hadal {
+
+// New tokens of one sequence. They sit at positions [num_cached, num_cached + num_tokens).
+struct SequenceSlice {
+  SequenceId id;
+  int token_begin = 0, num_tokens = 0;  // into BatchPlan::tokens; drafts included; >= 1
+  int num_cached = 0;                   // tokens whose cache rows exist already
+  int num_prompt_tokens =
+      0;               // positions below it are prompt: they are computed in the prompt's form
+  int num_drafts = 0;  // how many of the last new tokens are guesses
+  int block_begin = 0, num_blocks = 0;  // into BatchPlan::block_ids
+  bool wants_tokens = false;            // false while a prompt is only partly read
+  // All tokens before the first new one, for penalties; empty when the sampling has none.
+  int history_begin = 0, num_history = 0;  // into BatchPlan::history
+  SamplingParams sampling;
+};
+
+struct BatchPlan {
+  std::vector<SequenceSlice> slices;
+  std::vector<TokenId> tokens;
+  std::vector<BlockId> block_ids;
+  std::vector<TokenId> history;
+  std::vector<SequenceId>
+      released;  // sequences that ended: the runner may forget what it kept for them
+
+  bool empty() const { return slices.empty() && released.empty(); }
+};
+
+}  // namespace hadal

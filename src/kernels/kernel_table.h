@@ -1,0 +1,132 @@
+// Every kernel as a function pointer, with its contract. Arithmetic on raw pointers: no threads, no
+// allocation, no errors. Activations are float32 and every sum is accumulated in float32.
+//
+// The rule that everything rests on: what a kernel writes for one row (one token, one head) has the
+// same bits whether that row is processed alone or among others, and however the outputs are
+// divided over calls. So each kernel fixes the order of its sums per output, and tiles only over
+// independent outputs.
+//
+// Any size >= 1 is allowed; kernels handle tails themselves. No alignment is assumed of weights
+// (they lie where the file put them); float pointers are 4-byte aligned.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/block_layout.h"
+
+namespace hadal {
+
+// Rows of a weight as stored (WeightLayout::kRows). See QuantizedMatrix for the meaning of the
+// scales.
+struct WeightRows {
+  const void* data;    // row 0
+  const void* scales;  // kF8Block128 only: float [.., scale_stride], unaligned
+  int scale_stride;
+  int first_row;  // row r uses scale row (first_row + r) / 128
+  int cols;       // elements of a row; rows follow each other without gaps
+};
+
+struct MatMulArgs {
+  const float* x;  // [num_rows, cols], rows x_stride apart
+  int64_t x_stride;
+  int num_rows;
+  WeightRows weights;  // [num_outputs, cols]
+  int num_outputs;
+  float* out;  // [num_rows, num_outputs], rows out_stride apart; must not overlap x
+  int64_t out_stride;
+  bool accumulate;  // out += product instead of out = product
+};
+
+struct WeightedSumArgs {
+  const float* x;  // [num_rows, num_weight_rows], rows x_stride apart
+  int64_t x_stride;
+  int num_rows;
+  WeightRows weights;  // [num_weight_rows, cols]
+  int num_weight_rows;
+  float* out;  // [num_rows, cols], rows out_stride apart; must not overlap x
+  int64_t out_stride;
+};
+
+// Scores of queries against keys that lie anywhere.
+struct ScoreArgs {
+  const float* queries;  // [num_queries, dim], rows query_stride apart
+  int64_t query_stride;
+  int num_queries;
+  const float* const* keys;  // num_keys pointers to [dim]
+  int num_keys;
+  int dim;
+  float scale;
+  float* scores;  // [num_queries, num_keys], rows score_stride apart
+  int64_t score_stride;
+};
+
+// Adds weighted values: out[q] += sum over j of weights[q][j] * values[j], in the order of j, for j
+// < limits[q].
+struct ValueArgs {
+  const float* weights;  // [num_queries, num_values], rows weight_stride apart
+  int64_t weight_stride;
+  int num_queries;
+  const int32_t*
+      limits;  // [num_queries]: values that each query may see, 0 <= limits[q] <= num_values
+  const float* const* values;  // num_values pointers to [dim]
+  int num_values;
+  int dim;
+  float* out;  // [num_queries, dim], rows out_stride apart
+  int64_t out_stride;
+};
+
+struct KernelTable {
+  const char* name;
+
+  // out[t, o] = sum over i of x[t, i] * w[o, i].
+  // Order: eight partial sums, lane i % 8 over ascending i with fused multiply-add, then the fixed
+  // tree of HorizontalSum: ((0+4)+(2+6)) + ((1+5)+(3+7)). With kF8Block128 each w is rounded to
+  // float as code * scale first.
+  void (*matmul[kNumQuantFormats])(const MatMulArgs& args);
+
+  // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:
+  // the product with the transposed weight, read as it is stored.
+  void (*weighted_sum[kNumQuantFormats])(const WeightedSumArgs& args);
+
+  // out[i] = element i of stored row `row`; exact (for kF8Block128 code * scale rounded to float).
+  // E4M3's NaN codes become NaN.
+  void (*decode_row[kNumQuantFormats])(const WeightRows& weights, int row, float* out);
+
+  // out = x / sqrt(mean(x^2) + eps) * gain. x and out may be the same. Specification, 3.2 (b).
+  void (*rms_norm)(const float* x, const float* gain, int size, float eps, float* out);
+
+  // out = (x - mean) / sqrt(variance + eps) * gain + bias. x and out may be the same.
+  // Specification, 6.1.
+  void (*layer_norm)(const float* x, const float* gain, const float* bias, int size, float eps,
+                     float* out);
+
+  // out = silu(gate) * up, silu(x) = x / (1 + e^-x). out may be gate or up. Finite for every finite
+  // input.
+  void (*silu_mul)(const float* gate, const float* up, int size, float* out);
+
+  // out += x * factor, one fused multiply-add per element.
+  void (*add_scaled)(const float* x, float factor, int size, float* out);
+
+  // Rotates `size` values in place; cos and sin hold size / 2 values. Specification, 3.4 and 6.1.
+  void (*rope_interleaved)(float* x, const float* cos, const float* sin,
+                           int size);  // pairs (2i, 2i + 1)
+  void (*rope_half_split)(float* x, const float* cos, const float* sin,
+                          int size);  // pairs (i, i + size / 2)
+
+  // scores[q, j] = scale * (queries[q] . keys[j]); the order of sums is that of matmul.
+  void (*attention_scores)(const ScoreArgs& args);
+
+  void (*attention_values)(const ValueArgs& args);
+
+  // The largest of x[0 .. size). REQUIRES: size >= 1. NaN anywhere gives NaN.
+  float (*max)(const float* x, int size);
+
+  // x[i] = exp(x[i] - shift); returns the sum of the results, in the order of matmul's sums.
+  // exp is within 2 units in the last place, exp(-inf) = 0, exp(0) = 1, NaN stays NaN.
+  float (*exp_and_sum)(float* x, int size, float shift);
+
+  // x *= factor.
+  void (*scale)(float* x, float factor, int size);
+};
+
+}  // namespace hadal

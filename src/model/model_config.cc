@@ -1,0 +1,3 @@
+#include "model/model_config.h"
+
+namespace hadal {}  // namespace hadal

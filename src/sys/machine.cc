@@ -1,0 +1,78 @@
+#include "sys/machine.h"
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace hadal {
+namespace {
+
+// The value of a "key: value" line of a /proc file, or empty.
+std::string ProcValue(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? std::string() : line.substr(start);
+  }
+  return {};
+}
+
+int64_t MemInfoBytes(const std::string& key) {
+  std::istringstream value(ProcValue("/proc/meminfo", key));
+  int64_t kib = 0;
+  value >> kib;
+  return kib * 1024;
+}
+
+}  // namespace
+
+ProcessorFeatures DetectProcessorFeatures() {
+  ProcessorFeatures features;
+#if defined(__x86_64__)
+  // The compiler's support library asks the operating system (XGETBV) as well as the processor.
+  __builtin_cpu_init();
+  features.avx2_fma_f16c = __builtin_cpu_supports("avx2") != 0 &&
+                           __builtin_cpu_supports("fma") != 0 &&
+                           __builtin_cpu_supports("f16c") != 0;
+  features.avx512 =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+      __builtin_cpu_supports("avx512vnni") != 0;
+#endif
+  return features;
+}
+
+std::string ProcessorName() {
+  std::string name = ProcValue("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown" : name;
+}
+
+int NumUsableCores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+#endif
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 1 ? 1 : static_cast<int>(cores);
+}
+
+int64_t TotalMemoryBytes() { return MemInfoBytes("MemTotal"); }
+int64_t AvailableMemoryBytes() { return MemInfoBytes("MemAvailable"); }
+
+std::string HugePagePolicy() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
+  const size_t open = line.find('['), close = line.find(']');
+  if (open == std::string::npos || close == std::string::npos || close < open) return "unknown";
+  return line.substr(open + 1, close - open - 1);
+}
+
+}  // namespace hadal

@@ -1,0 +1,43 @@
+// Views of float and index data; they own nothing. Two dimensions are enough: a vector is one row,
+// a head dimension is arithmetic with a name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/check.h"
+
+namespace hadal {
+
+enum class Device : uint8_t { kCpu };
+
+// Row-major; stride >= cols, both in elements.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  int rows = 0, cols = 0;
+  int64_t stride = 0;
+
+  T* row_data(int r) const {
+    HADAL_DCHECK(r >= 0 && r < rows);
+    return data + r * stride;
+  }
+  std::span<T> row(int r) const { return {row_data(r), static_cast<size_t>(cols)}; }
+  MatrixView Rows(int first, int count) const {
+    HADAL_DCHECK(first >= 0 && count >= 0 && first + count <= rows);
+    return {data + first * stride, count, cols, stride};
+  }
+  MatrixView Cols(int first, int count) const {
+    HADAL_DCHECK(first >= 0 && count >= 0 && first + count <= cols);
+    return {data + first, rows, count, stride};
+  }
+};
+
+// Activations are float32 on every device.
+using FloatMatrix = MatrixView<float>;
+using ConstFloatMatrix = MatrixView<const float>;
+
+// Positions, slots, ids.
+using IndexView = std::span<const int32_t>;
+
+}  // namespace hadal

@@ -1,0 +1,40 @@
+// A weight as the kernels see it: bytes that something else owns (a mapped file or a Buffer), and
+// what they mean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "tensor/block_layout.h"
+#include "tensor/matrix.h"
+
+namespace hadal {
+
+struct QuantizedMatrix {
+  QuantFormat format = QuantFormat::kF32;
+  WeightLayout layout = WeightLayout::kRows;
+  Device device = Device::kCpu;
+  int rows = 0, cols = 0;           // output features, input features
+  const std::byte* data = nullptr;  // first element of row 0; not necessarily aligned
+  // kF8Block128: float scales [ceil(all rows / 128), scale_stride], unaligned; row r of this matrix
+  // uses scale row (first_row + r) / 128. Null for the other formats.
+  const std::byte* scales = nullptr;
+  int scale_stride = 0;
+  int first_row = 0;  // where row 0 stands in the matrix that `scales` describes
+
+  bool empty() const { return data == nullptr; }
+  int64_t row_bytes() const { return cols * ElementBytes(format); }
+
+  // One head's part, one expert's, one rank's.
+  QuantizedMatrix Rows(int first, int count) const {
+    HADAL_DCHECK(first >= 0 && count >= 0 && first + count <= rows);
+    QuantizedMatrix part = *this;
+    part.rows = count;
+    part.data = data + first * row_bytes();
+    part.first_row = first_row + first;
+    return part;
+  }
+};
+
+}  // namespace hadal
