@@ -1,0 +1,22 @@
+// The small files beside the weights, without opening any weight: what `tokenize`, `render` and
+// `parse` need.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/status.h"
+
+namespace hadal {
+
+struct ModelFolder {
+  std::string folder;
+  Json config;             // config.json; null when absent
+  Json generation_config;  // generation_config.json; null when absent
+};
+
+// `path` is a folder or a file in it. kNotFound when it does not exist; kCorrupt when a file is not
+// a JSON object.
+Result<ModelFolder> ReadModelFolder(const std::string& path);
+
+}  // namespace hadal

@@ -1,0 +1,65 @@
+// The computing arm as the engine sees it: a plan in, a result out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "batch/batch_plan.h"
+#include "batch/sampling_params.h"
+#include "batch/step_result.h"
+
+namespace hadal {
+
+// Which derivation of attention computes a token (specification, 3.3 and 3.7). kAuto: expanded for
+// tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
+enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
+
+struct RunnerOptions {
+  std::string model_path;
+  int num_threads = 0;  // 0: all usable cores
+  std::string kernels;  // empty: the best usable set
+  AttentionForm attention_form = AttentionForm::kAuto;
+  int max_step_tokens = 512;  // new tokens of a step, all sequences together
+  int max_step_sequences = 64;
+  int64_t cache_tokens =
+      0;  // room of the latent cache; 0: as much as the model's context, within free memory
+};
+
+// What the deciding side and the API need to know of the model.
+struct ModelInfo {
+  std::string model_type;
+  int vocab_size = 0;  // rows of the head
+  int max_context_tokens =
+      0;  // positions that exist: the model's, or fewer when the cache is smaller
+  int block_tokens = 0;
+  int num_cache_blocks = 0;
+  std::vector<TokenId> eos_tokens;  // of config.json and generation_config.json together
+  TokenId bos_token;                // -1: none
+  SamplingParams default_sampling;  // of generation_config.json; greedy without one
+};
+
+class ModelRunner {
+ public:
+  virtual ~ModelRunner() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // Ids at or above it have no token and are never drawn. Called once, after the tokenizer is
+  // known; without a tokenizer every row of the head may be drawn.
+  virtual void SetTokenLimit(int num_tokens) = 0;
+
+  // Runs one step. An error means that nothing of the plan counts; a fault of one sequence is in
+  // its SliceResult. REQUIRES: at most max_step_tokens tokens and max_step_sequences slices; all
+  // new positions are covered by the blocks.
+  virtual Result<StepResult> Execute(const BatchPlan& plan) = 0;
+};
+
+// Loads the model. kNotFound, kCorrupt, kUnsupported: the model; kResourceExhausted: memory;
+// kInvalidArgument: options.
+Result<std::unique_ptr<ModelRunner>> CreateRunner(const RunnerOptions& options);
+
+}  // namespace hadal
