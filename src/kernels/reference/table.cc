@@ -1,0 +1,15 @@
+#include "kernels/reference/parts.h"
+#include "kernels/sets.h"
+
+namespace hadal {
+
+KernelTable ReferenceKernels() {
+  KernelTable table = {};
+  table.name = "reference";
+  reference::AddProducts(&table);
+  reference::AddAttention(&table);
+  reference::AddElementwise(&table);
+  return table;
+}
+
+}  // namespace hadal
