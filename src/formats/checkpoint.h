@@ -2,9 +2,6 @@
 // tensors. Mapped, not copied; tensors point into the mapping and live as long as the Checkpoint.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,35 +10,25 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "tensor/scalar.h"
+#include "formats/tensor_info.h"
 
 namespace hadal {
-
-struct TensorInfo {
-  std::string name;
-  DType dtype = DType::kF32;
-  std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // little-endian, row-major, no particular alignment
-  int file_idx = 0;                  // into Checkpoint::files()
-
-  int64_t num_elements() const;
-};
-
-// "[4096, 256]".
-std::string ShapeText(std::span<const int64_t> shape);
 
 class Checkpoint {
  public:
   // A folder with config.json and model.safetensors, or with an index and its shards; or one
-  // .safetensors file; or a folder with an index and shards but no config.json (then config() is
-  // null). Every header is checked here; errors are one line with file, tensor, rule, expected and
-  // found.
+  // .safetensors file, or the index itself; or a folder with an index and shards but no config.json
+  // (then config() is null). Where an index and model.safetensors are both there, the index counts;
+  // tensors of its shards that it does not list are left out. Every header is checked here; errors
+  // are one line with file, tensor, rule, expected and found. kNotFound when there is nothing at
+  // `path`, kCorrupt for a file that breaks its rules or a shard that is missing, kUnsupported for
+  // another container.
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();
 
-  // All tensors, by name.
-  const std::map<std::string, TensorInfo, std::less<>>& tensors() const;
+  // All tensors, sorted by name.
+  std::span<const TensorInfo> tensors() const;
   // Null when there is no tensor of that name.
   const TensorInfo* Find(std::string_view name) const;
 
