@@ -102,10 +102,10 @@ Status Checkpoint::State::OpenIndex(const std::string& index_path) {
     if (!Exists(file_paths.back())) missing.push_back(Quoted(name));
   }
   if (!missing.empty()) {
-    return Status::Corrupt(fmt::format(
-        "{}: shards: expected {} files for {} tensors, found {}; missing: {}", index_path,
-        index.files.size(), index.file_of.size(), index.files.size() - missing.size(),
-        ShortList(missing)));
+    return Status::Corrupt(
+        fmt::format("{}: shards: expected {} files for {} tensors, found {}; missing: {}",
+                    index_path, index.files.size(), index.file_of.size(),
+                    index.files.size() - missing.size(), ShortList(missing)));
   }
   return OpenShards(index, index_path);
 }
@@ -134,10 +134,9 @@ Status Checkpoint::State::OpenShards(const WeightIndex& index, const std::string
         fmt::format("{} in {}", Quoted(name), index.files[static_cast<size_t>(file)]));
   }
   std::sort(missing.begin(), missing.end());
-  return Status::Corrupt(
-      fmt::format("{}: weight_map: expected {} tensors in {} shards, found {}; missing: {}",
-                  index_path, index.file_of.size(), files.size(), tensors.size(),
-                  ShortList(missing)));
+  return Status::Corrupt(fmt::format(
+      "{}: weight_map: expected {} tensors in {} shards, found {}; missing: {}", index_path,
+      index.file_of.size(), files.size(), tensors.size(), ShortList(missing)));
 }
 
 void Checkpoint::State::SortTensors() {
@@ -179,7 +178,8 @@ std::span<const TensorInfo> Checkpoint::tensors() const { return state_->tensors
 
 const TensorInfo* Checkpoint::Find(std::string_view name) const {
   const auto it = state_->tensor_of.find(name);
-  return it == state_->tensor_of.end() ? nullptr : &state_->tensors[static_cast<size_t>(it->second)];
+  return it == state_->tensor_of.end() ? nullptr
+                                       : &state_->tensors[static_cast<size_t>(it->second)];
 }
 
 const std::vector<std::string>& Checkpoint::files() const { return state_->file_paths; }

@@ -31,7 +31,8 @@ Result<ModelFolder> ReadModelFolder(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
-    return Status::NotFound(fmt::format("{}: expected a model folder or file, found nothing", path));
+    return Status::NotFound(
+        fmt::format("{}: expected a model folder or file, found nothing", path));
   }
   if (error) return Status::Io(fmt::format("{}: {}", path, error.message()));
   ModelFolder folder;

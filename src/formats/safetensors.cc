@@ -34,9 +34,7 @@ Status TensorError(const std::string& what, std::string_view name, const std::st
 }
 
 // How a JSON value looks in a message.
-std::string Shown(dom::element value) {
-  return Quoted(simdjson::minify(value), 60);
-}
+std::string Shown(dom::element value) { return Quoted(simdjson::minify(value), 60); }
 
 // The header's text. Its length comes from the file, so it is compared before it is added to.
 Result<std::string_view> HeaderText(std::span<const std::byte> file, const std::string& what) {
@@ -59,9 +57,9 @@ Result<std::string_view> HeaderText(std::span<const std::byte> file, const std::
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes,
                               static_cast<size_t>(header_bytes));
   if (text.empty() || text.front() != '{') {
-    return Status::Corrupt(fmt::format(
-        "{}: safetensors header: expected a JSON object that begins with {{, found {}", what,
-        text.empty() ? "nothing" : Quoted(text, 20)));
+    return Status::Corrupt(
+        fmt::format("{}: safetensors header: expected a JSON object that begins with {{, found {}",
+                    what, text.empty() ? "nothing" : Quoted(text, 20)));
   }
   return text;
 }
@@ -74,8 +72,7 @@ struct Fields {
 Result<Fields> ReadFields(std::string_view name, dom::element value, const std::string& what) {
   dom::object object;
   if (value.get(object) != simdjson::SUCCESS) {
-    return TensorError(what, name,
-                       fmt::format("expected a JSON object, found {}", Shown(value)));
+    return TensorError(what, name, fmt::format("expected a JSON object, found {}", Shown(value)));
   }
   Fields fields;
   for (const auto field : object) {
@@ -165,10 +162,10 @@ Status CheckSpan(const std::string& what, const Entry& entry) {
                        fmt::format("shape: expected whole bytes, found {} bits of {}", bits, type));
   }
   if (entry.end - entry.begin != bits / 8) {
-    return TensorError(what, entry.name,
-                       fmt::format("data_offsets: expected {} bytes for {}, found {} [{}, {}]",
-                                   bits / 8, type, entry.end - entry.begin, entry.begin,
-                                   entry.end));
+    return TensorError(
+        what, entry.name,
+        fmt::format("data_offsets: expected {} bytes for {}, found {} [{}, {}]", bits / 8, type,
+                    entry.end - entry.begin, entry.begin, entry.end));
   }
   return Status::Ok();
 }
@@ -181,8 +178,7 @@ Status CheckMetadata(dom::element value, const std::string& what) {
   }
   if (is_sound) return Status::Ok();
   return Status::Corrupt(fmt::format(
-      "{}: safetensors __metadata__: expected an object of strings, found {}", what,
-      Shown(value)));
+      "{}: safetensors __metadata__: expected an object of strings, found {}", what, Shown(value)));
 }
 
 Result<std::vector<Entry>> ReadEntries(dom::object header, const std::string& what) {
@@ -227,11 +223,11 @@ Status CheckTiling(const std::vector<Entry>& entries, uint64_t data_bytes,
                       data_bytes, entry->end));
     }
     if (entry->begin != covered) {
-      return TensorError(what, entry->name,
-                         fmt::format("data_offsets: expected tensors without {}, so begin {}, "
-                                     "found {}",
-                                     entry->begin < covered ? "overlap" : "holes", covered,
-                                     entry->begin));
+      return TensorError(
+          what, entry->name,
+          fmt::format("data_offsets: expected tensors without {}, so begin {}, "
+                      "found {}",
+                      entry->begin < covered ? "overlap" : "holes", covered, entry->begin));
     }
     covered = entry->end;
   }

@@ -48,8 +48,8 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(
   std::set<std::string> names;
   for (const SafetensorsSpec& spec : specs) {
     if (spec.name == "__metadata__" || !names.insert(spec.name).second) {
-      return Status::InvalidArgument(fmt::format(
-          "{}: tensor {}: name: expected a name of its own", path, Quoted(spec.name)));
+      return Status::InvalidArgument(
+          fmt::format("{}: tensor {}: name: expected a name of its own", path, Quoted(spec.name)));
     }
     ASSIGN_OR_RETURN(const int64_t num_bytes, BytesOf(spec, path));
     writer.slots_.push_back({.name = spec.name, .num_bytes = num_bytes});
@@ -82,8 +82,7 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(
   text = prefix + text;
   for (Slot& slot : writer.slots_) slot.file_offset += static_cast<int64_t>(text.size());
 
-  writer.fd_ =
-      open(PartialPath(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  writer.fd_ = open(PartialPath(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (writer.fd_ < 0) return SystemError(PartialPath(path), errno);
   RETURN_IF_ERROR(writer.WriteAt(0, std::as_bytes(std::span(text))));
   return writer;
@@ -140,7 +139,7 @@ Status SafetensorsWriter::Finish() {
     }
   }
   const int fd = std::exchange(fd_, -1);
-  const int error = close(fd) != 0 ? errno
+  const int error = close(fd) != 0                                                ? errno
                     : std::rename(PartialPath(path_).c_str(), path_.c_str()) != 0 ? errno
                                                                                   : 0;
   if (error == 0) return Status::Ok();

@@ -38,9 +38,9 @@ Result<dom::object> FindWeightMap(dom::object index, const std::string& what) {
   }
   dom::object map;
   if (!found || found->get(map) != simdjson::SUCCESS) {
-    return Status::Corrupt(
-        fmt::format("{}: weight_map: expected an object of file names, found {}", what,
-                    found ? Quoted(simdjson::minify(*found), 60) : "nothing"));
+    return Status::Corrupt(fmt::format("{}: weight_map: expected an object of file names, found {}",
+                                       what,
+                                       found ? Quoted(simdjson::minify(*found), 60) : "nothing"));
   }
   if (map.begin() == map.end()) {
     return Status::Corrupt(
@@ -69,17 +69,17 @@ Result<WeightIndex> ParseWeightIndex(std::string_view text, const std::string& w
   for (const auto field : map) {
     std::string_view file;
     if (field.value.get(file) != simdjson::SUCCESS || !IsPlainFileName(file)) {
-      return Status::Corrupt(fmt::format(
-          "{}: weight_map: {}: expected a plain file name, found {}", what, Quoted(field.key),
-          Quoted(simdjson::minify(field.value), 60)));
+      return Status::Corrupt(fmt::format("{}: weight_map: {}: expected a plain file name, found {}",
+                                         what, Quoted(field.key),
+                                         Quoted(simdjson::minify(field.value), 60)));
     }
     auto number = numbers.find(file);
     if (number == numbers.end()) {
       number = numbers.emplace(file, static_cast<int>(numbers.size())).first;
     }
     if (!index.file_of.emplace(field.key, number->second).second) {
-      return Status::Corrupt(fmt::format("{}: weight_map: {}: expected once, found twice", what,
-                                         Quoted(field.key)));
+      return Status::Corrupt(
+          fmt::format("{}: weight_map: {}: expected once, found twice", what, Quoted(field.key)));
     }
   }
   std::vector<int> sorted(numbers.size());

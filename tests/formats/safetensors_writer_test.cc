@@ -51,8 +51,7 @@ TEST(SafetensorsWriter, AFileThatIsNotFinishedDoesNotAppear) {
   const TempDir dir;
   const std::string path = dir.File("out.safetensors");
   {
-    Result<SafetensorsWriter> writer =
-        SafetensorsWriter::Create(path, {{"a", DType::kF32, {2}}});
+    Result<SafetensorsWriter> writer = SafetensorsWriter::Create(path, {{"a", DType::kF32, {2}}});
     ASSERT_TRUE(writer.ok());
     const std::vector<float> half = {1.0f};
     ASSERT_TRUE(writer->Write(0, 0, BytesOf(half)).ok());
@@ -69,8 +68,7 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
   const auto code = [&](const std::vector<SafetensorsSpec>& specs) {
     return SafetensorsWriter::Create(path, specs).status().code();
   };
-  EXPECT_EQ(code({{"a", DType::kF32, {1}}, {"a", DType::kF32, {1}}}),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{"a", DType::kF32, {1}}, {"a", DType::kF32, {1}}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{"__metadata__", DType::kF32, {1}}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{"a", DType::kF32, {-1}}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{"a", DType::kF32, {int64_t{1} << 32, int64_t{1} << 32}}}),
