@@ -22,6 +22,8 @@ struct RopeScaling {
   int original_max_position_embeddings = 0;
   double beta_fast = 32.0, beta_slow = 1.0;
   double mscale = 1.0, mscale_all_dim = 0.0;
+
+  bool operator==(const RopeScaling&) const = default;
 };
 
 struct ModelConfig {
