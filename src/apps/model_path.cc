@@ -18,8 +18,8 @@ std::string BundledModelPath() {
   const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
   if (!executable.empty()) {
     const fs::path folder = executable.parent_path();
-    places.push_back(folder / "../../models/tiny");       // build/release/hadal of a source tree
-    places.push_back(folder / "models/tiny");             // an unpacked archive
+    places.push_back(folder / "../../models/tiny");  // build/release/hadal of a source tree
+    places.push_back(folder / "models/tiny");        // an unpacked archive
     places.push_back(folder / "../share/hadal/models/tiny");  // an installed prefix
   }
   places.emplace_back(HADAL_SOURCE_DIR "/models/tiny");

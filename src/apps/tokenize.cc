@@ -23,6 +23,11 @@ struct TokenizeFlags {
   bool wants_json = false;
 };
 
+// All ASCII: U+0085 and U+2028, written as they are, end a line for some readers of JSON Lines.
+void PrintJsonLine(const Json& value) {
+  std::cout << value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) << '\n';
+}
+
 void PrintTable(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   for (const TokenId id : ids) {
     const std::string shown = RepairUtf8(tokenizer.TokenBytes(id));
@@ -42,22 +47,22 @@ Status EncodeLine(const Tokenizer& tokenizer, const TokenizeFlags& flags, const 
   }
   Json numbers = Json::array();
   for (const TokenId id : ids) numbers.push_back(id.value);
-  std::cout << DumpJson(Json{{"ids", std::move(numbers)}}) << '\n';
+  PrintJsonLine(Json{{"ids", std::move(numbers)}});
   return Status::Ok();
 }
 
 Result<std::vector<TokenId>> ReadIds(const Json& line, std::string_view what) {
   const auto it = line.is_object() ? line.find("ids") : line.end();
   if (!line.is_object() || it == line.end() || !it->is_array()) {
-    return Status::Corrupt(fmt::format("{}: ids: expected a list of token ids, found {}", what,
-                                       line.is_object() && it != line.end() ? "something else"
-                                                                            : "nothing"));
+    return Status::Corrupt(
+        fmt::format("{}: ids: expected a list of token ids, found {}", what,
+                    line.is_object() && it != line.end() ? "something else" : "nothing"));
   }
   std::vector<TokenId> ids;
   for (size_t i = 0; i < it->size(); ++i) {
     const Json wrapped = {{"id", (*it)[i]}};
-    ASSIGN_OR_RETURN(const int64_t id, ReadInt(wrapped, "id", 0, INT32_MAX,
-                                               fmt::format("{}: ids[{}]", what, i)));
+    ASSIGN_OR_RETURN(const int64_t id,
+                     ReadInt(wrapped, "id", 0, INT32_MAX, fmt::format("{}: ids[{}]", what, i)));
     ids.push_back(TokenId{static_cast<int32_t>(id)});
   }
   return ids;
@@ -67,7 +72,11 @@ Status DecodeLine(const Tokenizer& tokenizer, const TokenizeFlags& flags, const 
                   std::string_view what) {
   ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ReadIds(line, what));
   const std::string text = RepairUtf8(tokenizer.Decode(ids));
-  std::cout << (flags.wants_json ? DumpJson(Json{{"text", text}}) : text) << '\n';
+  if (flags.wants_json) {
+    PrintJsonLine(Json{{"text", text}});
+  } else {
+    std::cout << text << '\n';
+  }
   return Status::Ok();
 }
 

@@ -37,6 +37,8 @@ std::string Shown(const Found& found) {
   return simdjson::minify(value);
 }
 
+Found Wrap(element value) { return Found(std::move(value)); }
+
 bool IsAbsent(const Found& found) {
   element value;
   return found.get(value) != simdjson::SUCCESS || value.is_null();
@@ -178,7 +180,7 @@ Status FileReader::ReadPreTokenizer(const object& root) {
   for (const element item : stages) {
     const std::string key = fmt::format("{}[{}]", list_key, stage_idx++);
     object stage;
-    RETURN_IF_ERROR(ReadObject(item, key, &stage));
+    RETURN_IF_ERROR(ReadObject(Wrap(item), key, &stage));
     if (has_byte_level) return Unsupported(key, "ByteLevel as the last stage", stage["type"]);
     if (IsString(stage["type"], "ByteLevel")) {
       RETURN_IF_ERROR(CheckByteLevel(stage, key));
@@ -229,7 +231,7 @@ Status FileReader::ReadAddedTokens(const Found& found) {
   for (const element item : tokens) {
     const std::string key = fmt::format("added_tokens[{}]", token_idx++);
     object entry;
-    RETURN_IF_ERROR(ReadObject(item, key, &entry));
+    RETURN_IF_ERROR(ReadObject(Wrap(item), key, &entry));
     RETURN_IF_ERROR(ReadAddedToken(entry, key));
   }
   return Status::Ok();
@@ -280,7 +282,8 @@ Status FileReader::ReadVocabulary(const object& vocab) {
     if (entry.value.get(value) == simdjson::SUCCESS && value >= 0 && value < kMaxTokenIds) {
       id = TokenId{static_cast<int32_t>(value)};
     } else {
-      RETURN_IF_ERROR(ReadId(entry.value, fmt::format("model.vocab[{}]", Quoted(entry.key)), &id));
+      RETURN_IF_ERROR(
+          ReadId(Wrap(entry.value), fmt::format("model.vocab[{}]", Quoted(entry.key)), &id));
     }
     RETURN_IF_ERROR(AddVocabularyEntry(entry.key, id));
   }
@@ -340,7 +343,7 @@ Status FileReader::ReadMerges(const array& merges) {
     }
     if (!is_sound || left.empty() || right.empty()) {
       return Corrupt(fmt::format("model.merges[{}]", merge_idx),
-                     "\"left right\" or [\"left\", \"right\"]", Shown(item));
+                     "\"left right\" or [\"left\", \"right\"]", Shown(Wrap(item)));
     }
     RETURN_IF_ERROR(AddMerge(left, right, merge_idx));
     ++merge_idx;
@@ -400,7 +403,7 @@ Result<TokenizerFile> FileReader::Read(std::string_view text) {
         fmt::format("{}: expected JSON, found: {}", what_, simdjson::error_message(error)));
   }
   object root, model;
-  RETURN_IF_ERROR(ReadObject(document, "the file", &root));
+  RETURN_IF_ERROR(ReadObject(Wrap(document), "the file", &root));
   RETURN_IF_ERROR(CheckNormalizer(root["normalizer"]));
   RETURN_IF_ERROR(ReadPreTokenizer(root));
   if (!IsAbsent(root["decoder"]) && !IsString(root["decoder"]["type"], "ByteLevel")) {
