@@ -34,3 +34,21 @@ function(hadal_test name)
     HADAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HADAL_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${name}" TIMEOUT 1200)
 endfunction()
+
+# hadal_isa(NAME "-flag;..." SOURCES a.cc ...)
+# A kernel set that needs more of the processor than the rest of the program: an object library, compiled with its
+# own flags, linked into hadal_kernels, which then has HADAL_KERNELS_<NAME> defined. x86-64 only; absent elsewhere.
+# The test isa_symbols_<NAME> holds its objects to the rule that nothing in them can be shared with the rest.
+function(hadal_isa name flags)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    return()
+  endif()
+  add_library(hadal_kernels_${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(hadal_kernels_${name} PRIVATE hadal_options)
+  target_compile_options(hadal_kernels_${name} PRIVATE ${flags} -fno-exceptions $<$<CONFIG:Debug>:-O2>)
+  target_sources(hadal_kernels PRIVATE $<TARGET_OBJECTS:hadal_kernels_${name}>)
+  string(TOUPPER ${name} upper)
+  target_compile_definitions(hadal_kernels PRIVATE HADAL_KERNELS_${upper})
+  set_property(GLOBAL APPEND PROPERTY HADAL_ISA_SETS ${name})
+endfunction()

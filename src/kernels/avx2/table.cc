@@ -1,0 +1,16 @@
+#include "kernels/avx2/parts.h"
+#include "kernels/sets.h"
+
+namespace hadal {
+
+KernelTable Avx2Kernels(KernelTable base) {
+  KernelTable table = base;
+  table.name = "avx2";
+  avx2::AddMatMul(&table);
+  avx2::AddWeightedSum(&table);
+  avx2::AddAttention(&table);
+  avx2::AddElementwise(&table);
+  return table;
+}
+
+}  // namespace hadal
