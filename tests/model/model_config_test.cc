@@ -4,50 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/files.h"
+#include "tests/support/model_configs.h"
 
 namespace hadal {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Json V2LiteConfig() {
-  return Json::parse(R"({"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27,
-    "num_attention_heads": 16, "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64, "v_head_dim": 128, "intermediate_size": 10944,
-    "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2,
-    "num_experts_per_tok": 6, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
-    "topk_method": "greedy", "scoring_func": "softmax", "norm_topk_prob": false,
-    "routed_scaling_factor": 1.0, "vocab_size": 102400, "bos_token_id": 100000,
-    "eos_token_id": 100001, "max_position_embeddings": 163840, "rope_theta": 10000,
-    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
-                     "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707}})");
-}
-
-Json V3Config() {
-  return Json::parse(R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
-    "num_nextn_predict_layers": 1, "num_attention_heads": 128, "q_lora_rank": 1536,
-    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-    "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 256,
-    "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3, "n_group": 8,
-    "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": true,
-    "routed_scaling_factor": 2.5, "vocab_size": 129280, "bos_token_id": 0, "eos_token_id": 1,
-    "max_position_embeddings": 163840, "rope_theta": 10000,
-    "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
-                            "weight_block_size": [128, 128]},
-    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
-                     "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}})");
-}
-
-Json Without(Json config, const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) config.erase(key);
-  return config;
-}
-
-Json With(Json config, const std::string& key, Json value) {
-  config[key] = std::move(value);
-  return config;
-}
 
 // What Parse says of a config that it refuses; empty when it accepts.
 std::string Refusal(const Json& config) {

@@ -1,0 +1,180 @@
+#include "model/weight_lookup.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/quote.h"
+
+namespace hadal {
+namespace {
+
+constexpr size_t kMaxListed = 100;  // names in the message; V3 has 90,000 tensors
+
+// Faults of one kind: how many there are, and the first of them.
+class FaultList {
+ public:
+  explicit FaultList(std::string_view kind) : kind_(kind) {}
+  void Add(std::string fault) {
+    if (++count_ <= kMaxListed) shown_.push_back(std::move(fault));
+  }
+  size_t count() const { return count_; }
+  // "; 3 missing: a, b, c"; empty without faults.
+  std::string Text() const {
+    if (count_ == 0) return {};
+    std::string text = fmt::format("; {} {}: {}", count_, kind_, fmt::join(shown_, ", "));
+    if (count_ > shown_.size()) text += fmt::format(" and {} more", count_ - shown_.size());
+    return text;
+  }
+
+ private:
+  std::string_view kind_;
+  size_t count_ = 0;
+  std::vector<std::string> shown_;
+};
+
+// Names that tell of a layout that we do not read. Specification, 2.8 and 7.6.
+std::string_view OtherLayout(const Checkpoint& checkpoint) {
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    const std::string_view name = tensor.name;
+    if (name.ends_with(".attn.wkv_a.weight")) return "DeepSeek's converted demo layout";
+    if (name.ends_with(".qweight")) return "GPTQ or AWQ";
+    if (name.ends_with(".weight_packed")) return "compressed-tensors";
+  }
+  return {};
+}
+
+class Lookup {
+ public:
+  Lookup(const Checkpoint& checkpoint, const ModelConfig& config)
+      : checkpoint_(checkpoint), config_(config) {}
+
+  Result<FoundWeights> Run() {
+    ForEachWeight(config_, [this](const ExpectedWeight& weight) { Look(weight); });
+    if (HasMtp()) {
+      found_.has_mtp = true;
+      ForEachMtpWeight(config_, [this](const ExpectedWeight& weight) { Look(weight); });
+    }
+    if (missing_.count() + misshapen_.count() + unreadable_.count() == 0) return std::move(found_);
+    return Fault();
+  }
+
+ private:
+  // A checkpoint may leave the whole layer out; a part of it is a fault. Specification, 2.6.
+  bool HasMtp() const {
+    if (config_.num_nextn_predict_layers == 0) return false;
+    const std::string prefix = LayerPrefix(config_.num_hidden_layers);
+    const auto tensors = checkpoint_.tensors();
+    const auto first = std::lower_bound(
+        tensors.begin(), tensors.end(), prefix,
+        [](const TensorInfo& tensor, const std::string& text) { return tensor.name < text; });
+    return first != tensors.end() && first->name.starts_with(prefix);
+  }
+
+  void Look(const ExpectedWeight& weight) {
+    ++num_expected_;
+    const TensorInfo* tensor = checkpoint_.Find(weight.name);
+    if (tensor == nullptr) {
+      if (!weight.has_fallback) missing_.Add(Quoted(weight.name) + " " + ShapeText(weight.shape));
+      return;
+    }
+    if (tensor->shape != weight.shape) {
+      misshapen_.Add(fmt::format("{}: expected {}, found {} in {}", Quoted(weight.name),
+                                 ShapeText(weight.shape), ShapeText(tensor->shape),
+                                 FileName(*tensor)));
+      return;
+    }
+    FoundWeight entry = {.role = weight.role,
+                         .layer_idx = weight.layer_idx,
+                         .expert_idx = weight.expert_idx,
+                         .tensor = tensor};
+    const bool is_matrix = weight.shape.size() == 2;
+    if (ReadFormat(weight, is_matrix, &entry)) found_.weights.push_back(entry);
+  }
+
+  // False, with a fault noted, when the type cannot be read.
+  bool ReadFormat(const ExpectedWeight& weight, bool is_matrix, FoundWeight* entry) {
+    switch (entry->tensor->dtype) {
+      case DType::kF32:
+        entry->format = QuantFormat::kF32;
+        return true;
+      case DType::kBF16:
+        entry->format = QuantFormat::kBF16;
+        return true;
+      case DType::kF16:
+        entry->format = QuantFormat::kF16;
+        return true;
+      case DType::kF8E4M3:
+      case DType::kU8:  // the same bytes in files repacked by others; specification, 1.3
+        entry->format = QuantFormat::kF8Block128;
+        if (is_matrix) return FindScales(weight, entry);
+        break;
+      default:
+        break;
+    }
+    unreadable_.Add(fmt::format("{}: expected {}, found {} in {}", Quoted(weight.name),
+                                is_matrix ? "F32, BF16, F16 or F8_E4M3" : "F32, BF16 or F16",
+                                DTypeName(entry->tensor->dtype), FileName(*entry->tensor)));
+    return false;
+  }
+
+  bool FindScales(const ExpectedWeight& weight, FoundWeight* entry) {
+    const std::string name = ScaleName(weight.name);
+    const std::vector<int64_t> shape = ScaleShape(weight.shape);
+    const TensorInfo* scales = checkpoint_.Find(name);
+    if (scales == nullptr) {
+      missing_.Add(Quoted(name) + " " + ShapeText(shape));
+      return false;
+    }
+    if (scales->shape != shape) {
+      misshapen_.Add(fmt::format("{}: expected {}, found {} in {}", Quoted(name), ShapeText(shape),
+                                 ShapeText(scales->shape), FileName(*scales)));
+      return false;
+    }
+    // Narrower types are held exactly by float32.
+    if (scales->dtype != DType::kF32 && scales->dtype != DType::kBF16 &&
+        scales->dtype != DType::kF16 && scales->dtype != DType::kF8E8M0) {
+      unreadable_.Add(fmt::format("{}: expected F32, BF16, F16 or F8_E8M0, found {} in {}",
+                                  Quoted(name), DTypeName(scales->dtype), FileName(*scales)));
+      return false;
+    }
+    entry->scales = scales;
+    return true;
+  }
+
+  std::string FileName(const TensorInfo& tensor) const {
+    const std::string& path = checkpoint_.files()[static_cast<size_t>(tensor.file_idx)];
+    return std::filesystem::path(path).filename().string();
+  }
+
+  Status Fault() const {
+    std::string message = fmt::format(
+        "{}: weights: expected {} tensors for {} layers of {}, found {} tensors in {} {}{}{}{}",
+        checkpoint_.path(), num_expected_, config_.num_hidden_layers, config_.model_type,
+        checkpoint_.tensors().size(), checkpoint_.files().size(),
+        checkpoint_.files().size() == 1 ? "file" : "files", missing_.Text(), misshapen_.Text(),
+        unreadable_.Text());
+    const std::string_view layout = OtherLayout(checkpoint_);
+    if (layout.empty()) return Status::Corrupt(std::move(message));
+    return Status::Unsupported(fmt::format(
+        "{}: weights: expected the published layout in F32, BF16, F16 or FP8, found {}; {}",
+        checkpoint_.path(), layout, "it is not supported"));
+  }
+
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  FoundWeights found_;
+  size_t num_expected_ = 0;
+  FaultList missing_{"missing"}, misshapen_{"of another shape"}, unreadable_{"of another type"};
+};
+
+}  // namespace
+
+Result<FoundWeights> FindWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+  return Lookup(checkpoint, config).Run();
+}
+
+}  // namespace hadal

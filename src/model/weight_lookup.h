@@ -1,0 +1,32 @@
+// Finds the tensors of a checkpoint that a config asks for and collects everything that is wrong
+// with them, so that a broken checkpoint is described in one message.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "formats/checkpoint.h"
+#include "model/model_config.h"
+#include "model/weight_names.h"
+#include "tensor/block_layout.h"
+
+namespace hadal {
+
+// A tensor with the shape of its role, in a type that we read.
+struct FoundWeight {
+  WeightRole role = WeightRole::kEmbedding;
+  int layer_idx = -1, expert_idx = -1;
+  const TensorInfo* tensor = nullptr;
+  QuantFormat format = QuantFormat::kF32;  // of a matrix
+  const TensorInfo* scales = nullptr;      // of a kF8Block128 matrix
+};
+
+struct FoundWeights {
+  std::vector<FoundWeight> weights;  // MTP's after the main model's
+  bool has_mtp = false;
+};
+
+// As BindWeights. Costs memory in proportion to the checkpoint, not to what the config claims.
+Result<FoundWeights> FindWeights(const Checkpoint& checkpoint, const ModelConfig& config);
+
+}  // namespace hadal
