@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -17,6 +18,11 @@ struct MatrixView {
   T* data = nullptr;
   int rows = 0, cols = 0;
   int64_t stride = 0;
+
+  // A view that may write is also one that only reads.
+  operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, rows, cols, stride};
+  }
 
   T* row_data(int r) const {
     HADAL_DCHECK(r >= 0 && r < rows);

@@ -1,0 +1,246 @@
+// The absorbed form: the query is folded through UK, attends over the latents themselves, and the
+// result is unfolded through UV. All heads share the keys, so a thread takes several heads of one
+// token at a time.
+#include <algorithm>
+#include <array>
+
+#include "backend/cpu/attention.h"
+#include "backend/cpu/attention_span.h"
+#include "backend/cpu/work_split.h"
+
+namespace hadal {
+namespace {
+
+using Worker = AttentionScratch::Worker;
+
+// A token of an absorbed range.
+struct AbsorbedToken {
+  const AttentionRange* range = nullptr;
+  int row = 0;       // of queries, selection and out
+  int num_keys = 0;  // positions, or entries of its selection
+};
+
+// Tokens whose rows follow each other, at most kTokenTile.
+struct TokenTile {
+  std::array<AbsorbedToken, AttentionScratch::kTokenTile> tokens;
+  int size = 0;
+};
+
+class AbsorbedAttention {
+ public:
+  AbsorbedAttention(const KernelTable& kernels, const LatentAttentionArgs& args, ThreadPool* pool,
+                    AttentionScratch* scratch)
+      : kernels_(kernels), args_(args), shape_(args.shape), pool_(pool), scratch_(scratch) {}
+
+  void Attend(const TokenTile& tile) {
+    FoldQueries(tile);
+    const int num_head_tiles = CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
+    const int num_units = tile.size * num_head_tiles;
+    int max_keys = 0;
+    for (int t = 0; t < tile.size; ++t) {
+      max_keys = std::max(max_keys, tile.tokens[static_cast<size_t>(t)].num_keys);
+    }
+    const int num_spans = CeilDiv(max_keys, kSpanPositions);
+    if (num_units >= pool_->num_threads() || num_spans == 1) {
+      pool_->ParallelFor(num_units, [&](int unit, int worker) { AttendUnit(tile, unit, worker); });
+    } else {
+      AttendInRounds(tile, num_units, num_spans);
+    }
+    UnfoldOutputs(tile);
+  }
+
+ private:
+  int head_row(int head) const { return head * (shape_.qk_nope_head_dim + shape_.v_head_dim); }
+
+  // folded[t, h] = [UK_h^T q_nope ; q_rope]
+  void FoldQueries(const TokenTile& tile) {
+    const int first_row = tile.tokens[0].row;
+    const int64_t token_stride = static_cast<int64_t>(shape_.num_heads) * shape_.latent_dim();
+    pool_->ParallelFor(shape_.num_heads, [&](int head, int) {
+      const float* queries = args_.queries.row_data(first_row) + head * shape_.qk_head_dim();
+      float* folded = scratch_->folded_queries.row_data(head);
+      kernels_.weighted_sum[static_cast<size_t>(args_.kv_b.format)](
+          {.x = queries,
+           .x_stride = args_.queries.stride,
+           .num_rows = tile.size,
+           .weights = KernelRows(args_.kv_b, head_row(head)),
+           .num_weight_rows = shape_.qk_nope_head_dim,
+           .out = folded,
+           .out_stride = token_stride});
+      for (int t = 0; t < tile.size; ++t) {
+        std::copy_n(queries + t * args_.queries.stride + shape_.qk_nope_head_dim,
+                    shape_.qk_rope_head_dim, folded + t * token_stride + shape_.kv_lora_rank);
+      }
+    });
+  }
+
+  // Points at the cache rows of entries [first, first + count) of what the token sees.
+  void PointAtKeys(const AbsorbedToken& token, int first, int count, Worker* worker) const {
+    const auto slot = [&](int position) {
+      return token.range->block_ids[static_cast<size_t>(position / args_.block_tokens)] *
+                 args_.block_tokens +
+             position % args_.block_tokens;
+    };
+    const int32_t* selected =
+        token.range->is_sparse ? args_.selection->positions.row_data(token.row) : nullptr;
+    for (int s = 0; s < count; ++s) {
+      const int position = selected != nullptr ? selected[first + s] : first + s;
+      worker->key_rows[static_cast<size_t>(s)] = args_.cache.row_data(slot(position));
+    }
+  }
+
+  int FirstHead(int unit) const {
+    const int num_head_tiles = CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
+    return unit % num_head_tiles * AttentionScratch::kHeadTile;
+  }
+  int NumHeads(int unit) const {
+    return std::min(AttentionScratch::kHeadTile, shape_.num_heads - FirstHead(unit));
+  }
+  int TokenOf(int unit) const {
+    return unit / CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
+  }
+  // Row of folded_queries, latent_out, latent_max and latent_sum.
+  int FirstLatentRow(int unit) const { return TokenOf(unit) * shape_.num_heads + FirstHead(unit); }
+
+  // Span `span` of one unit into out [heads, kv_lora_rank], max and sum.
+  void AttendUnitSpan(const TokenTile& tile, int unit, int span, Worker* worker, FloatMatrix out,
+                      float* max, float* sum) const {
+    const AbsorbedToken& token = tile.tokens[static_cast<size_t>(TokenOf(unit))];
+    const int first = span * kSpanPositions;
+    const int count = std::clamp(token.num_keys - first, 0, kSpanPositions);
+    const int num_heads = NumHeads(unit);
+    PointAtKeys(token, first, count, worker);
+    std::fill_n(worker->limits.begin(), num_heads, count);
+    const FloatMatrix queries = scratch_->folded_queries.Rows(FirstLatentRow(unit), num_heads);
+    AttendSpan(kernels_, {.queries = queries.data,
+                          .query_stride = queries.stride,
+                          .num_queries = num_heads,
+                          .limits = worker->limits.data(),
+                          .keys = worker->key_rows.data(),
+                          .values = worker->key_rows.data(),
+                          .num_keys = count,
+                          .key_dim = shape_.latent_dim(),
+                          .value_dim = shape_.kv_lora_rank,
+                          .scale = args_.scale,
+                          .scores = worker->scores.data,
+                          .score_stride = worker->scores.stride,
+                          .out = out.data,
+                          .out_stride = out.stride,
+                          .max = max,
+                          .sum = sum});
+  }
+
+  void ClearUnit(int unit) {
+    std::fill_n(scratch_->latent_sum.begin() + FirstLatentRow(unit), NumHeads(unit), 0.0f);
+  }
+
+  void MergeIntoUnit(int unit, FloatMatrix out, const float* max, const float* sum) {
+    for (int h = 0; h < NumHeads(unit); ++h) {
+      const int row = FirstLatentRow(unit) + h;
+      MergeSpan(kernels_, max[h], sum[h], out.row_data(h), shape_.kv_lora_rank,
+                &scratch_->latent_max[static_cast<size_t>(row)],
+                &scratch_->latent_sum[static_cast<size_t>(row)],
+                scratch_->latent_out.row_data(row));
+    }
+  }
+
+  void NormaliseUnit(int unit) {
+    for (int h = 0; h < NumHeads(unit); ++h) {
+      const int row = FirstLatentRow(unit) + h;
+      kernels_.scale(scratch_->latent_out.row_data(row),
+                     1.0f / scratch_->latent_sum[static_cast<size_t>(row)], shape_.kv_lora_rank);
+    }
+  }
+
+  // All spans of one unit, one after another.
+  void AttendUnit(const TokenTile& tile, int unit, int worker_idx) {
+    Worker* worker = &scratch_->worker(worker_idx);
+    float max[AttentionScratch::kHeadTile];
+    float sum[AttentionScratch::kHeadTile];
+    const int num_keys = tile.tokens[static_cast<size_t>(TokenOf(unit))].num_keys;
+    ClearUnit(unit);
+    for (int span = 0; span * kSpanPositions < num_keys; ++span) {
+      AttendUnitSpan(tile, unit, span, worker, worker->span_out, max, sum);
+      MergeIntoUnit(unit, worker->span_out, max, sum);
+    }
+    NormaliseUnit(unit);
+  }
+
+  // Few units and a long context: spans are shared out, then merged in order.
+  void AttendInRounds(const TokenTile& tile, int num_units, int num_spans) {
+    constexpr int kRows = AttentionScratch::kHeadTile;
+    const int spans_per_round = std::max(1, scratch_->num_partial_rows / (num_units * kRows));
+    for (int unit = 0; unit < num_units; ++unit) ClearUnit(unit);
+    for (int first = 0; first < num_spans; first += spans_per_round) {
+      const int count = std::min(spans_per_round, num_spans - first);
+      const auto partial_row = [&](int unit, int span) { return (unit * count + span) * kRows; };
+      pool_->ParallelFor(num_units * count, [&](int share, int worker) {
+        const int unit = share / count, span = share % count;
+        const int row = partial_row(unit, span);
+        AttendUnitSpan(tile, unit, first + span, &scratch_->worker(worker),
+                       scratch_->partial_out.Rows(row, kRows),
+                       &scratch_->partial_max[static_cast<size_t>(row)],
+                       &scratch_->partial_sum[static_cast<size_t>(row)]);
+      });
+      pool_->ParallelFor(num_units, [&](int unit, int) {
+        for (int span = 0; span < count; ++span) {
+          const int row = partial_row(unit, span);
+          MergeIntoUnit(unit, scratch_->partial_out.Rows(row, kRows),
+                        &scratch_->partial_max[static_cast<size_t>(row)],
+                        &scratch_->partial_sum[static_cast<size_t>(row)]);
+        }
+      });
+    }
+    for (int unit = 0; unit < num_units; ++unit) NormaliseUnit(unit);
+  }
+
+  // out[t, h] = UV_h latent_out[t, h]
+  void UnfoldOutputs(const TokenTile& tile) {
+    const int64_t token_stride = static_cast<int64_t>(shape_.num_heads) * shape_.kv_lora_rank;
+    pool_->ParallelFor(shape_.num_heads, [&](int head, int) {
+      kernels_.matmul[static_cast<size_t>(args_.kv_b.format)](
+          {.x = scratch_->latent_out.row_data(head),
+           .x_stride = token_stride,
+           .num_rows = tile.size,
+           .weights = KernelRows(args_.kv_b, head_row(head) + shape_.qk_nope_head_dim),
+           .num_outputs = shape_.v_head_dim,
+           .out = args_.out.row_data(tile.tokens[0].row) + head * shape_.v_head_dim,
+           .out_stride = args_.out.stride,
+           .accumulate = false});
+    });
+  }
+
+  const KernelTable& kernels_;
+  const LatentAttentionArgs& args_;
+  const HeadShape& shape_;
+  ThreadPool* pool_;
+  AttentionScratch* scratch_;
+};
+
+}  // namespace
+
+void AttendAbsorbed(const KernelTable& kernels, const LatentAttentionArgs& args, ThreadPool* pool,
+                    AttentionScratch* scratch) {
+  AbsorbedAttention attention(kernels, args, pool, scratch);
+  TokenTile tile;
+  const auto flush = [&] {
+    if (tile.size > 0) attention.Attend(tile);
+    tile.size = 0;
+  };
+  for (const AttentionRange& range : args.ranges) {
+    if (!range.is_absorbed) continue;
+    for (int t = 0; t < range.num_tokens; ++t) {
+      const int row = range.token_begin + t;
+      const bool follows =
+          tile.size > 0 && row == tile.tokens[static_cast<size_t>(tile.size - 1)].row + 1;
+      if (tile.size == AttentionScratch::kTokenTile || !follows) flush();
+      const int num_keys = range.is_sparse ? args.selection->counts[static_cast<size_t>(row)]
+                                           : range.first_position + t + 1;
+      tile.tokens[static_cast<size_t>(tile.size++)] = {
+          .range = &range, .row = row, .num_keys = num_keys};
+    }
+  }
+  flush();
+}
+
+}  // namespace hadal

@@ -1,0 +1,31 @@
+// The feed-forward of one layer: dense, or routed experts beside a shared one. Specification, 3.10
+// and 4.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "backend/backend.h"
+#include "model/activations.h"
+#include "model/expert_router.h"
+#include "model/model_config.h"
+#include "model/weight_store.h"
+
+namespace hadal {
+
+class FeedForward {
+ public:
+  FeedForward(const ModelConfig& config, const FeedForwardWeights& weights, Backend* backend);
+
+  // hidden += feed_forward(normed) for the first num_tokens rows.
+  void Forward(int num_tokens, Activations* activations);
+
+ private:
+  void RouteTokens(int num_tokens, Activations* activations);
+
+  const FeedForwardWeights& weights_;
+  Backend* backend_;
+  std::optional<ExpertRouter> router_;  // of a layer with experts
+};
+
+}  // namespace hadal

@@ -1,0 +1,41 @@
+// The paged bytes of the cache: per layer one row per slot, [normalised latent ; rotated rope key]
+// and, with an indexer, its key. Which sequence holds which block is not known here.
+// Specification, 3.8 and 6.1.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/status.h"
+#include "model/model_config.h"
+#include "tensor/buffer.h"
+#include "tensor/matrix.h"
+
+namespace hadal {
+
+// Positions of a block: large enough that a block's rows are read as a stream, small enough that
+// little is wasted at the end of a sequence.
+inline constexpr int kBlockTokens = 64;
+
+class LatentCache {
+ public:
+  // One layer per stored layer of the model, MTP included. kResourceExhausted when memory is short.
+  static Result<LatentCache> Create(const ModelConfig& config, int num_blocks, Backend* backend);
+
+  int num_blocks() const { return num_blocks_; }
+  FloatMatrix latents(int layer_idx) const { return latents_[static_cast<size_t>(layer_idx)]; }
+  // REQUIRES: the model has an indexer.
+  FloatMatrix index_keys(int layer_idx) const {
+    return index_keys_[static_cast<size_t>(layer_idx)];
+  }
+
+  // Of all layers.
+  static int64_t BytesPerToken(const ModelConfig& config);
+
+ private:
+  Buffer buffer_;
+  int num_blocks_ = 0;
+  std::vector<FloatMatrix> latents_, index_keys_;
+};
+
+}  // namespace hadal

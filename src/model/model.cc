@@ -1,0 +1,81 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hadal {
+
+Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoint,
+                                           Backend* backend) {
+  ASSIGN_OR_RETURN(ModelConfig config,
+                   ModelConfig::Parse(checkpoint->config(), checkpoint->folder() + "/config.json"));
+  ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));
+  return std::unique_ptr<Model>(
+      new Model(std::move(checkpoint), std::move(config), std::move(weights), backend));
+}
+
+Model::Model(std::unique_ptr<Checkpoint> checkpoint, ModelConfig config, ModelWeights weights,
+             Backend* backend)
+    : checkpoint_(std::move(checkpoint)),
+      config_(std::move(config)),
+      weights_(std::move(weights)),
+      backend_(backend),
+      rope_(config_) {
+  layers_.reserve(static_cast<size_t>(config_.num_stored_layers()));
+  for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
+    layers_.emplace_back(config_, weights_.layers[static_cast<size_t>(layer)], layer, backend_);
+  }
+  if (weights_.mtp) {
+    layers_.emplace_back(config_, weights_.mtp->layer, config_.num_hidden_layers, backend_);
+  }
+}
+
+void Model::LoadAngles(const ForwardBatch& batch, Activations* activations) const {
+  rope_.FillAngles(batch.positions, activations->cos, activations->sin);
+}
+
+void Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {
+  LoadAngles(batch, activations);
+  const FloatMatrix hidden = activations->hidden.Rows(0, batch.num_tokens());
+  backend_->Embed(batch.tokens, weights_.embedding, hidden);
+  for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
+    layers_[static_cast<size_t>(layer)].Forward(batch, cache, activations);
+  }
+  backend_->RmsNorm(hidden, weights_.final_norm, static_cast<float>(config_.rms_norm_eps),
+                    activations->normed.Rows(0, batch.num_tokens()));
+}
+
+void Model::ComputeLogits(std::span<const int32_t> rows, Activations* activations) {
+  Project(weights_.head, rows, activations);
+}
+
+void Model::ForwardMtp(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {
+  const MtpWeights& mtp = *weights_.mtp;
+  const int num_tokens = batch.num_tokens(), size = config_.hidden_size;
+  const auto eps = static_cast<float>(config_.rms_norm_eps);
+  LoadAngles(batch, activations);
+  const FloatMatrix hidden = activations->hidden.Rows(0, num_tokens);
+  const FloatMatrix joined = activations->mtp_joined.Rows(0, num_tokens);
+  // The embedding comes first and the hidden state second, unlike in the report's formula.
+  backend_->Embed(batch.tokens, mtp.embedding, hidden);
+  backend_->RmsNorm(hidden, mtp.enorm, eps, joined.Cols(0, size));
+  backend_->RmsNorm(activations->mtp_hidden.Rows(0, num_tokens), mtp.hnorm, eps,
+                    joined.Cols(size, size));
+  backend_->MatMul(joined, mtp.eh_proj, hidden);
+  layers_[static_cast<size_t>(config_.num_hidden_layers)].Forward(batch, cache, activations);
+  backend_->RmsNorm(hidden, mtp.shared_head_norm, eps, activations->normed.Rows(0, num_tokens));
+}
+
+void Model::ComputeMtpLogits(std::span<const int32_t> rows, Activations* activations) {
+  Project(weights_.mtp->head, rows, activations);
+}
+
+void Model::Project(const QuantizedMatrix& head, std::span<const int32_t> rows,
+                    Activations* activations) {
+  const int num_rows = static_cast<int>(rows.size());
+  const FloatMatrix inputs = activations->logit_inputs.Rows(0, num_rows);
+  backend_->GatherRows(activations->normed, rows, inputs);
+  backend_->MatMul(inputs, head, activations->logits.Rows(0, num_rows));
+}
+
+}  // namespace hadal

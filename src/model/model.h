@@ -1,0 +1,66 @@
+// A DeepSeek model: embedding, layers, last norm, logits, and the module that guesses one token
+// further. Weights and equations; what changes in a step is in the arguments.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/status.h"
+#include "formats/checkpoint.h"
+#include "model/activations.h"
+#include "model/decoder_layer.h"
+#include "model/forward_batch.h"
+#include "model/latent_cache.h"
+#include "model/model_config.h"
+#include "model/rope_table.h"
+#include "model/weight_store.h"
+
+namespace hadal {
+
+class Model {
+ public:
+  // Binds the weights of an open checkpoint, whose mapping the model keeps alive. kCorrupt and
+  // kUnsupported as in ModelConfig::Parse and BindWeights.
+  static Result<std::unique_ptr<Model>> Load(std::unique_ptr<Checkpoint> checkpoint,
+                                             Backend* backend);
+
+  const ModelConfig& config() const { return config_; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  bool has_mtp() const { return weights_.mtp.has_value(); }
+
+  // Runs the batch through all layers and stores its cache rows. Afterwards activations->normed
+  // holds the final hidden states (after the last norm) of all its tokens.
+  void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
+
+  // activations->logits[i] = head * activations->normed[rows[i]], after Forward. REQUIRES: rows
+  // fit.
+  void ComputeLogits(std::span<const int32_t> rows, Activations* activations);
+
+  // The multi-token-prediction module for one batch of pairs: token i + 1 joined with the main
+  // model's final hidden state of token i (activations->mtp_hidden), at position i, in the module's
+  // own layer of the cache. batch.tokens are the later tokens, batch.positions those of the earlier
+  // ones. Afterwards activations->normed holds its normalised states. DeepSeek-V3 report, 2.2;
+  // specification, 5.1. REQUIRES: has_mtp().
+  void ForwardMtp(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
+
+  // activations->logits[i] = the module's head * activations->normed[rows[i]], after ForwardMtp.
+  void ComputeMtpLogits(std::span<const int32_t> rows, Activations* activations);
+
+ private:
+  Model(std::unique_ptr<Checkpoint> checkpoint, ModelConfig config, ModelWeights weights,
+        Backend* backend);
+  void LoadAngles(const ForwardBatch& batch, Activations* activations) const;
+  void Project(const QuantizedMatrix& head, std::span<const int32_t> rows,
+               Activations* activations);
+
+  std::unique_ptr<Checkpoint> checkpoint_;
+  ModelConfig config_;
+  ModelWeights weights_;
+  Backend* backend_;
+  RopeTable rope_;
+  std::vector<DecoderLayer> layers_;  // the module's layer last, when there is one
+};
+
+}  // namespace hadal
