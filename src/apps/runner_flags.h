@@ -1,0 +1,21 @@
+// Flags of every command that runs a model, and what such commands read and show.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "runner/model_runner.h"
+
+namespace hadal {
+
+// --threads, --kernels, --form, --chunk.
+void AddRunnerFlags(CLI::App* command, RunnerOptions* options);
+
+// A JSON list of token ids. kCorrupt names the file and the entry.
+Result<std::vector<TokenId>> ReadTokensFile(const std::string& path);
+
+}  // namespace hadal

@@ -1,0 +1,80 @@
+#include "runner/loaded_model.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "sys/machine.h"
+
+namespace hadal {
+namespace {
+
+// Without a size in the options: room for a few whole contexts, but no more than a quarter of the
+// free memory. The system gives pages only when they are written, so room that is not used costs
+// nothing.
+constexpr int kDefaultContexts = 4;
+
+Result<int> NumCacheBlocks(const RunnerOptions& options, const ModelConfig& config) {
+  if (options.cache_tokens < 0) {
+    return Status::InvalidArgument(
+        fmt::format("cache tokens: expected 0 or more, found {}", options.cache_tokens));
+  }
+  int64_t tokens = options.cache_tokens;
+  if (tokens == 0) {
+    tokens = int64_t{kDefaultContexts} * config.max_position_embeddings;
+    if (const int64_t free_bytes = AvailableMemoryBytes(); free_bytes > 0) {
+      tokens = std::min(tokens, free_bytes / 4 / LatentCache::BytesPerToken(config));
+    }
+  }
+  // Slots are 32-bit.
+  const int64_t blocks = CeilDiv<int64_t>(std::max<int64_t>(tokens, 1), kBlockTokens);
+  return static_cast<int>(std::min<int64_t>(blocks, INT32_MAX / kBlockTokens));
+}
+
+Status CheckLimits(const RunnerOptions& options) {
+  if (options.max_step_tokens < 1 || options.max_step_tokens > 65536) {
+    return Status::InvalidArgument(
+        fmt::format("tokens of a step: expected 1 to 65536, found {}", options.max_step_tokens));
+  }
+  if (options.max_step_sequences < 1 || options.max_step_sequences > 4096) {
+    return Status::InvalidArgument(fmt::format("sequences of a step: expected 1 to 4096, found {}",
+                                               options.max_step_sequences));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, int max_logit_rows) {
+  RETURN_IF_ERROR(CheckLimits(options));
+  LoadedModel loaded;
+  ASSIGN_OR_RETURN(loaded.backend,
+                   CreateBackend({.num_threads = options.num_threads, .kernels = options.kernels}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
+  ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
+  const ModelConfig& config = loaded.model->config();
+  ASSIGN_OR_RETURN(const int num_blocks, NumCacheBlocks(options, config));
+  ASSIGN_OR_RETURN(loaded.cache, LatentCache::Create(config, num_blocks, loaded.backend.get()));
+  ASSIGN_OR_RETURN(loaded.activations, Activations::Create(config, options.max_step_tokens,
+                                                           max_logit_rows, loaded.backend.get()));
+  loaded.max_context_tokens = static_cast<int>(std::min<int64_t>(
+      config.max_position_embeddings, static_cast<int64_t>(num_blocks) * kBlockTokens));
+  RETURN_IF_ERROR(loaded.backend->Prepare({.max_step_tokens = options.max_step_tokens,
+                                           .max_context_tokens = loaded.max_context_tokens,
+                                           .shape = AttentionShape(config),
+                                           .hidden_size = config.hidden_size,
+                                           .num_experts_per_tok = config.num_experts_per_tok,
+                                           .n_routed_experts = config.n_routed_experts,
+                                           .moe_intermediate_size = config.moe_intermediate_size,
+                                           .index_n_heads = config.index_n_heads}));
+  Log(LogLevel::kInfo,
+      "model {}: {}, {} layers, kernels {}, {} threads, cache of {} tokens ({:.2f} GB)",
+      options.model_path, config.model_type, config.num_hidden_layers,
+      loaded.backend->kernels_name(), loaded.backend->num_threads(),
+      int64_t{num_blocks} * kBlockTokens,
+      static_cast<double>(LatentCache::BytesPerToken(config)) * num_blocks * kBlockTokens / 1e9);
+  return loaded;
+}
+
+}  // namespace hadal

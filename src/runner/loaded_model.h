@@ -1,0 +1,27 @@
+// A model made ready to run: backend, weights, cache and scratch, each in the size that the options
+// ask for.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "base/status.h"
+#include "model/activations.h"
+#include "model/latent_cache.h"
+#include "model/model.h"
+#include "runner/model_runner.h"
+
+namespace hadal {
+
+struct LoadedModel {
+  std::unique_ptr<Backend> backend;  // outlives what was made with it
+  std::unique_ptr<Model> model;
+  LatentCache cache;
+  Activations activations;
+  int max_context_tokens = 0;
+
+  // `max_logit_rows`: logits that a step may ask for. Errors as for CreateRunner.
+  static Result<LoadedModel> Load(const RunnerOptions& options, int max_logit_rows);
+};
+
+}  // namespace hadal
