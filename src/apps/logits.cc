@@ -1,11 +1,11 @@
 // hadal logits: the logits of every position, and of the MTP module, into a safetensors file.
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "apps/commands.h"
 #include "apps/model_path.h"
@@ -24,11 +24,13 @@ struct LogitsFlags {
   bool json = false;
 };
 
-Result<std::unique_ptr<SafetensorsWriter>> CreateOutput(const LogitsFlags& flags, const LogitsRunner& runner,
+Result<std::unique_ptr<SafetensorsWriter>> CreateOutput(const LogitsFlags& flags,
+                                                        const LogitsRunner& runner,
                                                         int num_tokens) {
   std::vector<SafetensorsSpec> specs = {{"logits", DType::kF32, {num_tokens, runner.vocab_size()}}};
   if (runner.has_mtp()) {
-    specs.push_back({"mtp_logits", DType::kF32, {std::max(num_tokens - 1, 0), runner.vocab_size()}});
+    specs.push_back(
+        {"mtp_logits", DType::kF32, {std::max(num_tokens - 1, 0), runner.vocab_size()}});
   }
   ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(flags.out_path, specs));
   return std::make_unique<SafetensorsWriter>(std::move(writer));
@@ -44,10 +46,11 @@ Status RunLogits(const LogitsFlags& flags) {
   ProgressLine progress("logits", static_cast<int64_t>(tokens.size()), "tokens");
   RETURN_IF_ERROR(runner->Run(tokens, [&](const LogitsChunk& chunk) -> Status {
     const int64_t row_bytes = int64_t{chunk.vocab_size} * static_cast<int64_t>(sizeof(float));
-    const auto bytes = std::as_bytes(
-        std::span(chunk.data, static_cast<size_t>(chunk.num_rows) * static_cast<size_t>(chunk.vocab_size)));
+    const auto bytes = std::as_bytes(std::span(
+        chunk.data, static_cast<size_t>(chunk.num_rows) * static_cast<size_t>(chunk.vocab_size)));
     if (chunk.kind == LogitsKind::kMain) progress.Show(chunk.first_row + chunk.num_rows);
-    return writer->Write(chunk.kind == LogitsKind::kMain ? 0 : 1, chunk.first_row * row_bytes, bytes);
+    return writer->Write(chunk.kind == LogitsKind::kMain ? 0 : 1, chunk.first_row * row_bytes,
+                         bytes);
   }));
   RETURN_IF_ERROR(writer->Finish());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -59,8 +62,8 @@ Status RunLogits(const LogitsFlags& flags) {
                          {"seconds", seconds.count()}};
     fmt::print("{}\n", DumpJson(report));
   } else {
-    fmt::print("{}: logits [{}, {}]{} in {:.2f} s\n", flags.out_path, tokens.size(), runner->vocab_size(),
-               runner->has_mtp() ? " and mtp_logits" : "", seconds.count());
+    fmt::print("{}: logits [{}, {}]{} in {:.2f} s\n", flags.out_path, tokens.size(),
+               runner->vocab_size(), runner->has_mtp() ? " and mtp_logits" : "", seconds.count());
   }
   return Status::Ok();
 }
@@ -70,9 +73,11 @@ Status RunLogits(const LogitsFlags& flags) {
 void AddLogitsCommand(CLI::App* app, CommandBody* body) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app->add_subcommand(
-      "logits", "Write the logits of every position of a sequence of token ids to a safetensors file");
+      "logits",
+      "Write the logits of every position of a sequence of token ids to a safetensors file");
   AddModelArgument(command, &flags->runner.model_path);
-  command->add_option("--tokens", flags->tokens_path, "JSON file with a list of token ids")->required();
+  command->add_option("--tokens", flags->tokens_path, "JSON file with a list of token ids")
+      ->required();
   command->add_option("--out", flags->out_path, "safetensors file to write: logits, and mtp_logits")
       ->required();
   AddRunnerFlags(command, &flags->runner);

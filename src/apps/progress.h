@@ -1,5 +1,5 @@
-// One line on standard error that shows how far long work is, with rate and time left. Silent where standard error is
-// not a terminal and for work that ends within a second.
+// One line on standard error that shows how far long work is, with rate and time left. Silent where
+// standard error is not a terminal and for work that ends within a second.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,8 @@
 #include "apps/runner_flags.h"
 
-#include <fmt/format.h>
-
 #include <map>
+
+#include <fmt/format.h>
 
 #include "base/json.h"
 #include "sys/mapped_file.h"
@@ -25,10 +25,12 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
                       "Kernel set (default: the best usable; see `hadal doctor`)");
   command
       ->add_option("--form", options->attention_form,
-                   "Form of attention: absorbed, expanded, or auto (prompts expanded, generated tokens absorbed)")
+                   "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
+                   "tokens absorbed)")
       ->transform(CLI::CheckedTransformer(kForms));
   command
-      ->add_option("--chunk", options->max_step_tokens, "Tokens of a prompt that are read in one step")
+      ->add_option("--chunk", options->max_step_tokens,
+                   "Tokens of a prompt that are read in one step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
 }
@@ -36,13 +38,14 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
 Result<std::vector<TokenId>> ReadTokensFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokensFileBytes));
   ASSIGN_OR_RETURN(const Json list, ParseJson(text, path));
-  if (!list.is_array()) return Status::Corrupt(fmt::format("{}: expected a list of token ids", path));
+  if (!list.is_array())
+    return Status::Corrupt(fmt::format("{}: expected a list of token ids", path));
   std::vector<TokenId> tokens;
   tokens.reserve(list.size());
   for (const Json& entry : list) {
     if (!entry.is_number_integer() || entry < 0 || entry > INT32_MAX) {
-      return Status::Corrupt(fmt::format("{}: entry {}: expected a token id, found {}", path, tokens.size(),
-                                         DumpJson(entry)));
+      return Status::Corrupt(fmt::format("{}: entry {}: expected a token id, found {}", path,
+                                         tokens.size(), DumpJson(entry)));
     }
     tokens.push_back({entry.get<int32_t>()});
   }

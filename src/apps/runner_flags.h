@@ -1,10 +1,11 @@
 // Flags of every command that runs a model, and what such commands read and show.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "base/status.h"
 #include "base/types.h"
