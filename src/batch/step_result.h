@@ -34,6 +34,14 @@ struct StepResult {
   std::vector<SampledToken> tokens;
   std::vector<TokenId> drafts;
   std::vector<TokenLogprob> top_logprobs;
+
+  // Keeps the memory.
+  void Clear() {
+    slices.clear();
+    tokens.clear();
+    drafts.clear();
+    top_logprobs.clear();
+  }
 };
 
 }  // namespace hadal

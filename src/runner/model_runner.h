@@ -52,10 +52,11 @@ class ModelRunner {
   // known; without a tokenizer every row of the head may be drawn.
   virtual void SetTokenLimit(int num_tokens) = 0;
 
-  // Runs one step. An error means that nothing of the plan counts; a fault of one sequence is in
-  // its SliceResult. REQUIRES: at most max_step_tokens tokens and max_step_sequences slices; all
-  // new positions are covered by the blocks.
-  virtual Result<StepResult> Execute(const BatchPlan& plan) = 0;
+  // Runs one step. `result` is overwritten; given back step after step, its memory is reused, so
+  // that a step allocates nothing. An error means that nothing of the plan counts; a fault of one
+  // sequence is in its SliceResult. REQUIRES: at most max_step_tokens tokens and max_step_sequences
+  // slices; all new positions are covered by the blocks.
+  virtual Status Execute(const BatchPlan& plan, StepResult* result) = 0;
 };
 
 // Loads the model. kNotFound, kCorrupt, kUnsupported: the model; kResourceExhausted: memory;

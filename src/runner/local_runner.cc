@@ -1,0 +1,93 @@
+#include "runner/local_runner.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runner/generation_config.h"
+#include "sample/draft_verifier.h"
+
+namespace hadal {
+namespace {
+
+// Rows of logits that a step may ask for: every sequence with a few drafts.
+constexpr int kMaxDrafts = 7;
+
+int MaxLogitRows(const RunnerOptions& options) {
+  return std::min(options.max_step_tokens, options.max_step_sequences * (1 + kMaxDrafts));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalRunner>> LocalRunner::Create(const RunnerOptions& options) {
+  const int max_logit_rows = MaxLogitRows(options);
+  ASSIGN_OR_RETURN(LoadedModel loaded, LoadedModel::Load(options, max_logit_rows));
+  const ModelConfig& config = loaded.model->config();
+  const Checkpoint& checkpoint = loaded.model->checkpoint();
+  ModelInfo info = {.model_type = config.model_type,
+                    .vocab_size = config.vocab_size,
+                    .max_context_tokens = loaded.max_context_tokens,
+                    .block_tokens = kBlockTokens,
+                    .num_cache_blocks = loaded.cache.num_blocks(),
+                    .bos_token = {config.bos_token_id}};
+  for (const int id : config.eos_token_ids) info.eos_tokens.push_back({id});
+  RETURN_IF_ERROR(ReadGenerationConfig(checkpoint.generation_config(),
+                                       checkpoint.folder() + "/generation_config.json", &info));
+  return std::unique_ptr<LocalRunner>(
+      new LocalRunner(std::move(loaded), std::move(info), options, max_logit_rows));
+}
+
+LocalRunner::LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions& options,
+                         int max_logit_rows)
+    : loaded_(std::move(loaded)),
+      info_(std::move(info)),
+      max_step_tokens_(options.max_step_tokens),
+      max_step_sequences_(options.max_step_sequences),
+      max_logit_rows_(max_logit_rows),
+      builder_(loaded_.model->config(), options.attention_form, options.max_step_tokens,
+               options.max_step_sequences),
+      sampler_(loaded_.model->config().vocab_size) {}
+
+Status LocalRunner::CheckPlan(const BatchPlan& plan) const {
+  int logit_rows = 0;
+  for (const SequenceSlice& slice : plan.slices) {
+    if (slice.wants_tokens) logit_rows += 1 + slice.num_drafts;
+  }
+  if (static_cast<int>(plan.tokens.size()) <= max_step_tokens_ &&
+      static_cast<int>(plan.slices.size()) <= max_step_sequences_ &&
+      logit_rows <= max_logit_rows_) {
+    return Status::Ok();
+  }
+  return Status::Internal(fmt::format(
+      "step: expected at most {} tokens, {} sequences and {} rows of logits, found {}, {} and {}",
+      max_step_tokens_, max_step_sequences_, max_logit_rows_, plan.tokens.size(),
+      plan.slices.size(), logit_rows));
+}
+
+Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
+  result->Clear();
+  if (plan.slices.empty()) return Status::Ok();
+  RETURN_IF_ERROR(CheckPlan(plan));
+  const ForwardBatch batch = builder_.Build(plan);
+  loaded_.model->Forward(batch, &loaded_.cache, &loaded_.activations);
+  loaded_.model->ComputeLogits(builder_.logit_rows(), &loaded_.activations);
+  RETURN_IF_ERROR(loaded_.backend->Synchronize());
+
+  const FloatMatrix logits = loaded_.activations.logits;
+  int row = 0;
+  for (const SequenceSlice& slice : plan.slices) {
+    const SliceLogits slice_logits = {.data = logits.data + row * logits.stride,
+                                      .stride = logits.stride,
+                                      .row_size = logits.cols};
+    SampleSlice(plan, slice, slice_logits, &sampler_, result);
+    if (slice.wants_tokens) row += 1 + slice.num_drafts;
+  }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<ModelRunner>> CreateRunner(const RunnerOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalRunner> runner, LocalRunner::Create(options));
+  return std::unique_ptr<ModelRunner>(std::move(runner));
+}
+
+}  // namespace hadal
