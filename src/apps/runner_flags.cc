@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/model_path.h"
 #include "base/json.h"
 #include "sys/mapped_file.h"
 
@@ -17,6 +18,11 @@ const std::map<std::string, AttentionForm> kForms = {{"auto", AttentionForm::kAu
                                                      {"expanded", AttentionForm::kExpanded}};
 
 }  // namespace
+
+void AddModelArgument(CLI::App* command, std::string* path) {
+  *path = BundledModelPath();
+  command->add_option("model", *path, "Model folder or file (default: the bundled model)");
+}
 
 void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
   command->add_option("--threads", options->num_threads, "Threads (0: all usable cores)")

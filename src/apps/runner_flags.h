@@ -13,6 +13,9 @@
 
 namespace hadal {
 
+// The positional MODEL; left out, it is the bundled model.
+void AddModelArgument(CLI::App* command, std::string* path);
+
 // --threads, --kernels, --form, --chunk.
 void AddRunnerFlags(CLI::App* command, RunnerOptions* options);
 
