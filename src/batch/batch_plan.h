@@ -21,7 +21,7 @@ struct SequenceSlice {
   bool wants_tokens = false;            // false while a prompt is only partly read
   // All tokens before the first new one, for penalties; empty when the sampling has none.
   int history_begin = 0, num_history = 0;  // into BatchPlan::history
-  SamplingParams sampling;
+  SamplingParams sampling = {};
 };
 
 struct BatchPlan {

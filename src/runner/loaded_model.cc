@@ -1,6 +1,7 @@
 #include "runner/loaded_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 

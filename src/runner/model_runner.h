@@ -37,9 +37,9 @@ struct ModelInfo {
       0;  // positions that exist: the model's, or fewer when the cache is smaller
   int block_tokens = 0;
   int num_cache_blocks = 0;
-  std::vector<TokenId> eos_tokens;  // of config.json and generation_config.json together
+  std::vector<TokenId> eos_tokens = {};  // of config.json and generation_config.json together
   TokenId bos_token;                // -1: none
-  SamplingParams default_sampling;  // of generation_config.json; greedy without one
+  SamplingParams default_sampling = {};  // of generation_config.json; greedy without one
 };
 
 class ModelRunner {
