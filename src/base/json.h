@@ -9,11 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_fwd.h"
 #include "base/status.h"
 
 namespace hadal {
-
-using Json = nlohmann::ordered_json;  // keys keep their order: prompts and replies depend on it
 
 // kCorrupt with `what` (a file or a field) and the place of the fault. Nesting deeper than 128
 // levels and invalid UTF-8 are refused; of a repeated key the last value counts.

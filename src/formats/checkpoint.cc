@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/quote.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"

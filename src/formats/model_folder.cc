@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "sys/mapped_file.h"
 
 namespace hadal {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/quote.h"
 #include "model/rope_config.h"
 

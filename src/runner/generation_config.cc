@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+
 namespace hadal {
 namespace {
 

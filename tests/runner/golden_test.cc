@@ -81,8 +81,8 @@ TEST_P(Golden, BitsDoNotDependOnThreadsOrChunks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(GoldenModelNames()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           std::string name = info.param;
+                         [](const testing::TestParamInfo<std::string>& param) {
+                           std::string name = param.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
