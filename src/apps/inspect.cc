@@ -1,8 +1,8 @@
 // hadal inspect: what a checkpoint is, before anything is computed with it.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,17 +10,11 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "apps/inspect_report.h"
 #include "apps/model_path.h"
 #include "apps/units.h"
 #include "base/json.h"
 #include "base/quote.h"
-#include "formats/checkpoint.h"
-#include "model/cache_size.h"
-#include "model/model_config.h"
-#include "model/parameter_count.h"
-#include "model/weight_store.h"
-#include "model/weight_summary.h"
-#include "sys/machine.h"
 
 namespace hadal {
 namespace {
@@ -31,73 +25,6 @@ struct InspectFlags {
   bool wants_json = false;
   bool wants_check = false;
 };
-
-// What there is to say of a config whose weights are all there.
-struct ModelReport {
-  ModelConfig config;
-  ParameterCount parameters;
-  bool has_mtp = false;  // in the checkpoint
-  int64_t cache_bytes_per_token = 0;
-};
-
-struct MemoryReport {
-  int64_t total_bytes = 0, available_bytes = 0;  // 0: unknown
-  bool fits = false;
-  int64_t cache_tokens = 0;  // room beside the weights; 0 without a config
-};
-
-struct Report {
-  std::unique_ptr<Checkpoint> checkpoint;
-  std::optional<ModelReport> model;  // nothing for a mere container
-  WeightSummary weights;
-  MemoryReport memory;
-};
-
-// A single file that is not a whole checkpoint has no model, whatever lies beside it.
-bool IsModel(const Checkpoint& checkpoint) {
-  namespace fs = std::filesystem;
-  if (checkpoint.config().is_null()) return false;
-  std::error_code error;
-  const fs::path path(checkpoint.path());
-  return fs::is_directory(path, error) || path.filename() == "model.safetensors" ||
-         path.filename() == "model.safetensors.index.json";
-}
-
-Result<ModelReport> ReportModel(const Checkpoint& checkpoint) {
-  const std::string what = (std::filesystem::path(checkpoint.folder()) / "config.json").string();
-  ModelReport report;
-  ASSIGN_OR_RETURN(report.config, ModelConfig::Parse(checkpoint.config(), what));
-  ASSIGN_OR_RETURN(const ModelWeights weights, BindWeights(checkpoint, report.config));
-  report.has_mtp = weights.mtp.has_value();
-  report.parameters = CountParameters(report.config);
-  report.cache_bytes_per_token = CacheBytesPerToken(report.config);
-  return report;
-}
-
-MemoryReport ReportMemory(const Report& report) {
-  MemoryReport memory;
-  memory.total_bytes = TotalMemoryBytes();
-  memory.available_bytes = AvailableMemoryBytes();
-  const int64_t rest = memory.available_bytes - report.weights.num_bytes;
-  memory.fits = rest > 0;
-  if (report.model && memory.fits) {
-    memory.cache_tokens = rest / report.model->cache_bytes_per_token;
-    memory.fits = memory.cache_tokens > 0;
-  }
-  return memory;
-}
-
-Result<Report> BuildReport(const std::string& path) {
-  Report report;
-  ASSIGN_OR_RETURN(report.checkpoint, Checkpoint::Open(path));
-  if (IsModel(*report.checkpoint)) {
-    ASSIGN_OR_RETURN(report.model, ReportModel(*report.checkpoint));
-  }
-  report.weights =
-      SummarizeWeights(*report.checkpoint, report.model ? &report.model->config : nullptr);
-  report.memory = ReportMemory(report);
-  return report;
-}
 
 std::string FileName(const Checkpoint& checkpoint, const TensorInfo& tensor) {
   const std::string& path = checkpoint.files()[static_cast<size_t>(tensor.file_idx)];
@@ -140,7 +67,7 @@ void AddModel(const ModelReport& model, Json* out) {
   (*out)["cache_bytes_per_token"] = model.cache_bytes_per_token;
 }
 
-void PrintJson(const Report& report, bool wants_tensors) {
+void PrintJson(const InspectReport& report, bool wants_tensors) {
   const Checkpoint& checkpoint = *report.checkpoint;
   Json out = Json::object();
   if (report.model) {
@@ -148,6 +75,11 @@ void PrintJson(const Report& report, bool wants_tensors) {
   } else {
     out["model_type"] = nullptr;
     out["parameters_total"] = TotalElements(checkpoint);
+  }
+  out["chat_layout"] = nullptr;
+  if (report.chat) {
+    out["chat_layout"] = ChatLayoutName(report.chat->layout);
+    out["chat_layout_reason"] = report.chat->reason;
   }
   out["num_tensors"] = checkpoint.tensors().size();
   out["num_files"] = checkpoint.files().size();
@@ -196,7 +128,8 @@ std::string AttentionText(const ModelConfig& config) {
   std::string text = fmt::format("{} heads over a latent of {} + {}", config.num_attention_heads,
                                  config.kv_lora_rank, config.qk_rope_head_dim);
   if (config.q_lora_rank > 0) text += fmt::format(", queries through {}", config.q_lora_rank);
-  if (config.has_indexer()) text += fmt::format(", of at most {} tokens", config.index_topk);
+  if (config.has_indexer())
+    text += fmt::format(", which choose at most {} tokens", config.index_topk);
   return text;
 }
 
@@ -218,7 +151,7 @@ std::string ParametersText(const ModelReport& model) {
   return text;
 }
 
-std::string MemoryText(const Report& report) {
+std::string MemoryText(const InspectReport& report) {
   const MemoryReport& memory = report.memory;
   if (memory.total_bytes == 0) return "unknown";
   std::string text = fmt::format("{} of {} free: ", FormatBytes(memory.available_bytes),
@@ -229,8 +162,12 @@ std::string MemoryText(const Report& report) {
   return text + fmt::format(", with room for {} tokens of cache", FormatCount(memory.cache_tokens));
 }
 
-void PrintModel(const Report& report) {
-  const ModelReport& model = *report.model;
+std::string ChatText(const InspectReport& report) {
+  if (!report.chat) return "no tokenizer.json, so token ids only";
+  return fmt::format("layout {}: {}", ChatLayoutName(report.chat->layout), report.chat->reason);
+}
+
+void PrintModel(const ModelReport& model) {
   PrintRow("layers", LayersText(model));
   PrintRow("attention", AttentionText(model.config));
   PrintRow("context", ContextText(model.config));
@@ -252,13 +189,16 @@ void PrintTensors(const Checkpoint& checkpoint) {
   }
 }
 
-void PrintTable(const Report& report, bool wants_tensors) {
+void PrintTable(const InspectReport& report, bool wants_tensors) {
   const Checkpoint& checkpoint = *report.checkpoint;
   PrintRow("model", fmt::format("{} in {}",
                                 report.model ? report.model->config.model_type
                                              : "tensors without a config.json",
                                 checkpoint.path()));
-  if (report.model) PrintModel(report);
+  if (report.model) {
+    PrintModel(*report.model);
+    PrintRow("chat", ChatText(report));
+  }
   PrintRow("weights",
            fmt::format("{} in {} tensors of {} {}", FormatBytes(report.weights.num_bytes),
                        checkpoint.tensors().size(), checkpoint.files().size(),
@@ -275,7 +215,7 @@ void PrintTable(const Report& report, bool wants_tensors) {
 
 Status RunInspect(const InspectFlags& flags) {
   const std::string path = flags.path.empty() ? BundledModelPath() : flags.path;
-  ASSIGN_OR_RETURN(const Report report, BuildReport(path));
+  ASSIGN_OR_RETURN(const InspectReport report, InspectCheckpoint(path));
   if (flags.wants_check) RETURN_IF_ERROR(CheckWeightsAreFinite(*report.checkpoint));
   if (flags.wants_json) {
     PrintJson(report, flags.wants_tensors);
