@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   CLI::App app{"hadal: DeepSeek models, exact and fast", "hadal"};
   app.require_subcommand(1);
   hadal::CommandBody body;
+  hadal::AddInspectCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddTokenizeCommand(&app, &body);
   try {

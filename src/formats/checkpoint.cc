@@ -98,14 +98,19 @@ Status Checkpoint::State::OpenIndex(const std::string& index_path) {
   ASSIGN_OR_RETURN(const WeightIndex index, ParseWeightIndex(text, index_path));
   const fs::path base(folder.folder);
   std::vector<std::string> missing;
+  std::vector<bool> is_there;
   for (const std::string& name : index.files) {
     file_paths.push_back((base / name).string());
-    if (!Exists(file_paths.back())) missing.push_back(Quoted(name));
+    is_there.push_back(Exists(file_paths.back()));
+    if (!is_there.back()) missing.push_back(Quoted(name));
   }
   if (!missing.empty()) {
+    const auto num_found =
+        std::count_if(index.file_of.begin(), index.file_of.end(),
+                      [&](const auto& item) { return is_there[static_cast<size_t>(item.second)]; });
     return Status::Corrupt(
-        fmt::format("{}: shards: expected {} files for {} tensors, found {}; missing: {}",
-                    index_path, index.files.size(), index.file_of.size(),
+        fmt::format("{}: shards: expected {} tensors in {} files, found {} in {}; missing: {}",
+                    index_path, index.file_of.size(), index.files.size(), num_found,
                     index.files.size() - missing.size(), ShortList(missing)));
   }
   return OpenShards(index, index_path);

@@ -1,10 +1,12 @@
 #include "model/weight_store.h"
 
+#include <cmath>
 #include <cstring>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tensor/quantize.h"
 #include "tests/support/files.h"
 #include "tests/support/model_configs.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -117,7 +119,7 @@ TEST(WeightStore, AModelWithoutItsLastShardSaysWhatIsThereAndWhatIsNot) {
   ASSERT_TRUE(Bind(dir.path()).ok());
   std::filesystem::remove(dir.File(TinyCheckpoint::ShardName(2, 3)));
   EXPECT_THAT(Bind(dir.path()).status().message(),
-              AllOf(HasSubstr("expected 3 files"), HasSubstr("found 2"),
+              AllOf(HasSubstr("tensors in 3 files, found "), HasSubstr(" in 2; "),
                     HasSubstr("missing: \"model-00003-of-00003.safetensors\"")));
 }
 
@@ -286,6 +288,33 @@ TEST(WeightStore, AnotherFileLayoutIsNamed) {
   tiny.Erase("model.");
   tiny.AddRandom("layers.0.attn.wkv_a.weight", {28, 32});
   EXPECT_THAT(Refusal(tiny), HasSubstr("found DeepSeek's converted demo layout"));
+}
+
+// C079.
+TEST(WeightStore, Fp8WeightsWhoseSidesAreNotMultiplesOf128AreScaledRightly) {
+  const Json expected = ReadGoldenJson("formats/fp8_block_130x200.json");
+  const auto checkpoint = Checkpoint::Open(GoldenPath("formats/fp8_block_130x200.safetensors"));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const TensorInfo* weight = (*checkpoint)->Find("w.weight");
+  const TensorInfo* scales = (*checkpoint)->Find(ScaleName("w.weight"));
+  ASSERT_NE(weight, nullptr);
+  ASSERT_NE(scales, nullptr);
+  ASSERT_EQ(weight->shape, expected["shape"].get<std::vector<int64_t>>());
+  ASSERT_EQ(ScaleShape(weight->shape), scales->shape);
+  const QuantizedMatrix matrix = {.format = QuantFormat::kF8Block128,
+                                  .rows = 130,
+                                  .cols = 200,
+                                  .data = weight->bytes.data(),
+                                  .scales = scales->bytes.data(),
+                                  .scale_stride = 2};
+  ASSERT_EQ(expected["points"].size(), 10u);
+  for (const Json& point : expected["points"]) {
+    const float value = point["value"].get<float>();
+    EXPECT_NEAR(ElementAt(matrix, point["row"], point["col"]), value, std::abs(value) * 1e-6f);
+  }
+  double sum = 0;
+  for (const float value : Dequantize(matrix)) sum += value;
+  EXPECT_NEAR(sum, expected["sum"].get<double>(), 1e-5);
 }
 
 TEST(WeightStore, ScaleShapesAreThoseOfTheSpecification) {
