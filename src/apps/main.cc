@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   hadal::CommandBody body;
   hadal::AddInspectCommand(&app, &body);
+  hadal::AddParseCommand(&app, &body);
+  hadal::AddRenderCommand(&app, &body);
   hadal::AddTokenizeCommand(&app, &body);
   try {
     app.parse(argc, argv);
