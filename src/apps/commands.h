@@ -17,6 +17,8 @@ using CommandBody = std::function<Status()>;
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
 void AddInspectCommand(CLI::App* app, CommandBody* body);
 void AddLogitsCommand(CLI::App* app, CommandBody* body);
+void AddParseCommand(CLI::App* app, CommandBody* body);
+void AddRenderCommand(CLI::App* app, CommandBody* body);
 void AddTokenizeCommand(CLI::App* app, CommandBody* body);
 
 }  // namespace hadal

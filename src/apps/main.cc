@@ -10,6 +10,8 @@ int main(int argc, char** argv) {
   hadal::CommandBody body;
   hadal::AddInspectCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
+  hadal::AddParseCommand(&app, &body);
+  hadal::AddRenderCommand(&app, &body);
   hadal::AddTokenizeCommand(&app, &body);
   try {
     app.parse(argc, argv);

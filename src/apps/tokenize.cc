@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "apps/json_lines.h"
 #include "apps/model_path.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -22,11 +23,6 @@ struct TokenizeFlags {
   bool is_decoding = false;
   bool wants_json = false;
 };
-
-// All ASCII: U+0085 and U+2028, written as they are, end a line for some readers of JSON Lines.
-void PrintJsonLine(const Json& value) {
-  std::cout << value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) << '\n';
-}
 
 void PrintTable(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   for (const TokenId id : ids) {
@@ -83,17 +79,11 @@ Status DecodeLine(const Tokenizer& tokenizer, const TokenizeFlags& flags, const 
 Status RunTokenize(const TokenizeFlags& flags) {
   ASSIGN_OR_RETURN(const std::string folder, ModelFolderPath(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(folder));
-  std::string text;
-  for (int64_t number = 1; std::getline(std::cin, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string what = fmt::format("standard input: line {}", number);
+  return ForEachInputLine([&](std::string_view text, const std::string& what) -> Status {
     ASSIGN_OR_RETURN(const Json line, ParseJson(text, what));
-    RETURN_IF_ERROR(flags.is_decoding ? DecodeLine(*tokenizer, flags, line, what)
-                                      : EncodeLine(*tokenizer, flags, line, what));
-    std::cout.flush();  // whoever sends lines one by one waits for each answer
-    if (!std::cout) return Status::Io("standard output: expected to write a line, found it closed");
-  }
-  return Status::Ok();
+    return flags.is_decoding ? DecodeLine(*tokenizer, flags, line, what)
+                             : EncodeLine(*tokenizer, flags, line, what);
+  });
 }
 
 }  // namespace
