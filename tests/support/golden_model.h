@@ -95,14 +95,16 @@ inline std::vector<GoldenSequence> ReadGoldenSequences(const std::string& name) 
     std::memcpy(logits.values.data(), info->bytes.data(), info->bytes.size());
     return logits;
   };
+  const Json& greedy = expected["greedy"];  // sequences without a clear continuation are not in it
   std::vector<GoldenSequence> sequences;
   for (const auto& [key, ids] : expected["sequences"].items()) {
-    sequences.push_back({.name = key,
-                         .tokens = TokenList(ids),
-                         .greedy = TokenList(expected["greedy"][key]),
-                         .logits = read(key + ".logits"),
-                         .mtp_logits = read(key + ".mtp_logits"),
-                         .row_step = key == "long" ? 4 : 1});
+    sequences.push_back(
+        {.name = key,
+         .tokens = TokenList(ids),
+         .greedy = greedy.contains(key) ? TokenList(greedy[key]) : std::vector<TokenId>(),
+         .logits = read(key + ".logits"),
+         .mtp_logits = read(key + ".mtp_logits"),
+         .row_step = key == "long" ? 4 : 1});
     EXPECT_GT(sequences.back().logits.num_rows, 0) << name << " " << key;
   }
   return sequences;
