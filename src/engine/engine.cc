@@ -1,0 +1,186 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "cache/prefix_index.h"
+#include "text/chat_template.h"
+
+namespace hadal {
+namespace {
+
+// Ends a turn in a few checkpoints that were tuned for completion (specification, 9.5).
+constexpr std::string_view kEndOfTurnToken = "<|EOT|>";
+
+ChatLayoutChoice ChooseLayout(const EngineOptions& options, const ModelInfo& info,
+                              const Tokenizer* tokenizer) {
+  if (options.layout) return {*options.layout, "asked for"};
+  const bool has_think_tokens = tokenizer != nullptr && tokenizer->FindAddedToken("<think>");
+  return ChooseChatLayout(tokenizer == nullptr ? "" : tokenizer->chat_template(), info.model_type,
+                          has_think_tokens);
+}
+
+uint64_t DrawSeed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+// Choices after the first have seeds of their own.
+uint64_t SeedOfChoice(uint64_t seed, int choice_idx) {
+  return choice_idx == 0 ? seed : RandomBits(seed, static_cast<uint64_t>(choice_idx), /*stream=*/1);
+}
+
+SchedulerLimits LimitsOf(const RunnerOptions& options, const ModelInfo& info) {
+  SchedulerLimits limits;
+  limits.max_sequences = options.max_step_sequences;
+  limits.max_step_tokens = options.max_step_tokens;
+  limits.max_context_tokens =
+      std::min<int>(info.max_context_tokens, info.num_cache_blocks * info.block_tokens);
+  limits.shares_generated_tokens = options.attention_form != AttentionForm::kAuto;
+  return limits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
+  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(options.runner.model_path);
+  if (!tokenizer.ok() && tokenizer.status().code() != StatusCode::kNotFound)
+    return tokenizer.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, CreateRunner(options.runner));
+  return std::make_unique<Engine>(options, std::move(runner),
+                                  tokenizer.ok() ? std::move(tokenizer).value() : nullptr);
+}
+
+Engine::Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
+               std::unique_ptr<Tokenizer> tokenizer)
+    : options_(options),
+      runner_(std::move(runner)),
+      tokenizer_(std::move(tokenizer)),
+      layout_(ChooseLayout(options, runner_->info(), tokenizer_.get())),
+      limits_(LimitsOf(options.runner, runner_->info())) {
+  if (tokenizer_) runner_->SetTokenLimit(num_tokens());
+  const CacheGeometry geometry{.num_blocks = info().num_cache_blocks,
+                               .block_tokens = info().block_tokens};
+  loop_ = std::make_unique<StepLoop>(limits_, geometry, runner_.get(), &metrics_, options_.clock);
+  loop_->Start();
+}
+
+Engine::~Engine() = default;
+
+// Ids below it can be drawn.
+int Engine::num_tokens() const {
+  return tokenizer_ ? std::min(tokenizer_->vocab_size(), info().vocab_size) : info().vocab_size;
+}
+
+Result<std::shared_ptr<ResponseStream>> Engine::Submit(const GenerationRequest& request) {
+  RETURN_IF_ERROR(CheckGenerationRequest(request, num_tokens()));
+  ASSIGN_OR_RETURN(EncodedPrompt prompt, Encode(request));
+  for (size_t i = 0; i < prompt.tokens.size(); ++i) {
+    if (prompt.tokens[i].value < 0 || prompt.tokens[i].value >= info().vocab_size) {
+      return Status::InvalidArgument(
+          fmt::format("prompt[{}]: expected token ids from 0 to {}, found {}", i,
+                      info().vocab_size - 1, prompt.tokens[i].value));
+    }
+  }
+  const MetricsSnapshot metrics = metrics_.Snapshot();
+  const int64_t num_pending = metrics.num_submitted - metrics.num_stopped - metrics.num_cut -
+                              metrics.num_failed - metrics.num_cancelled;
+  if (num_pending + request.num_choices > options_.max_pending_sequences) {
+    return Status::ResourceExhausted(
+        fmt::format("{} sequences are waiting or running, at most {} are taken", num_pending,
+                    options_.max_pending_sequences));
+  }
+  ResponseHead head{.sequences = {},
+                    .prompt = prompt.tokens,
+                    .seed = request.seed ? *request.seed : DrawSeed(),
+                    .has_text = tokenizer_ != nullptr,
+                    .starts_in_reasoning = prompt.starts_in_reasoning};
+  const int64_t first_id = next_id_.fetch_add(request.num_choices);
+  for (int i = 0; i < request.num_choices; ++i) head.sequences.push_back({first_id + i});
+  auto stream = std::make_shared<ResponseStream>(std::move(head), options_.max_unread_bytes);
+  std::vector<Submission> submissions = Split(request, prompt, stream);
+  RETURN_IF_ERROR(CheckRequest(limits_, submissions[0].request));
+  metrics_.Update([&](MetricsSnapshot* values) { values->num_submitted += request.num_choices; });
+  loop_->inbox()->Submit(std::move(submissions));
+  return stream;
+}
+
+std::vector<Submission> Engine::Split(const GenerationRequest& request, const EncodedPrompt& prompt,
+                                      const std::shared_ptr<ResponseStream>& stream) const {
+  std::vector<Submission> submissions;
+  const ResponseHead& head = stream->head();
+  for (int i = 0; i < request.num_choices; ++i) {
+    Request part;
+    part.id = head.sequences[i];
+    part.prompt = prompt.tokens;
+    part.sampling = request.sampling;
+    part.sampling.seed = SeedOfChoice(head.seed, i);
+    part.max_tokens = request.max_tokens;
+    part.stop_tokens = StopTokens(request);
+    part.priority = request.priority;
+    if (i > 0) part.prompt_leader = head.sequences[0];
+    if (!request.cache_salt.empty()) part.cache_salt = PrefixSalt(request.cache_salt, "");
+
+    auto output = std::make_unique<OutputSequence>();
+    output->id = part.id;
+    output->choice_idx = i;
+    output->stream = stream;
+    if (tokenizer_) output->decoder.emplace(tokenizer_.get());
+    if (prompt.is_chat) output->parser.emplace(layout_.layout, prompt.starts_in_reasoning);
+    output->stops = StopMatcher(request.stop);
+    output->usage.prompt_tokens = static_cast<int>(prompt.tokens.size());
+    output->submitted_us = options_.clock();
+    submissions.push_back({std::move(part), std::move(output)});
+  }
+  return submissions;
+}
+
+Result<Engine::EncodedPrompt> Engine::Encode(const GenerationRequest& request) const {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.input))
+    return EncodedPrompt{.tokens = *ids};
+  if (!tokenizer_)
+    return Status::Unsupported(
+        "prompt: this model has no tokenizer.json, so it takes token ids only");
+  if (const auto* text = std::get_if<std::string>(&request.input)) return EncodeText(*text);
+  return EncodeConversation(std::get<Conversation>(request.input));
+}
+
+// The caller writes the whole prompt, so added tokens may be written in it. Whether it begins with
+// the begin token or not: there is exactly one in front.
+Result<Engine::EncodedPrompt> Engine::EncodeText(const std::string& text) const {
+  EncodedPrompt prompt{.tokens = tokenizer_->EncodeWithSpecials(text)};
+  const TokenId bos = tokenizer_->bos().value_or(info().bos_token);
+  if (bos.value < 0) return prompt;
+  const auto first = std::ranges::find_if(prompt.tokens, [bos](TokenId id) { return id != bos; });
+  prompt.tokens.erase(prompt.tokens.begin(), first);
+  prompt.tokens.insert(prompt.tokens.begin(), bos);
+  return prompt;
+}
+
+Result<Engine::EncodedPrompt> Engine::EncodeConversation(const Conversation& conversation) const {
+  ASSIGN_OR_RETURN(const Prompt rendered, RenderChat(layout_.layout, conversation));
+  return EncodedPrompt{.tokens = tokenizer_->Encode(rendered),
+                       .is_chat = true,
+                       .starts_in_reasoning = StartsInReasoning(layout_.layout, rendered)};
+}
+
+std::vector<TokenId> Engine::StopTokens(const GenerationRequest& request) const {
+  std::vector<TokenId> tokens = request.stop_tokens;
+  if (request.ignore_eos) return tokens;
+  tokens.insert(tokens.end(), info().eos_tokens.begin(), info().eos_tokens.end());
+  if (!tokenizer_) return tokens;
+  if (const std::optional<TokenId> eos = tokenizer_->eos()) tokens.push_back(*eos);
+  if (const std::optional<TokenId> end = tokenizer_->FindAddedToken(kEndOfTurnToken))
+    tokens.push_back(*end);
+  return tokens;
+}
+
+void Engine::Cancel(const ResponseStream& response) {
+  loop_->inbox()->Cancel(response.head().sequences);
+}
+
+}  // namespace hadal

@@ -1,0 +1,84 @@
+// A model that answers: the only public C++ interface of hadal.
+//   ASSIGN_OR_RETURN(auto engine, Engine::Open({.runner = {.model_path = path}}));
+//   ASSIGN_OR_RETURN(auto stream, engine->Submit({.input = "Once upon"}));
+//   ResponseChunk chunk;
+//   while (stream->Next(&chunk)) ...
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/generation_request.h"
+#include "engine/metrics.h"
+#include "engine/response_stream.h"
+#include "engine/step_loop.h"
+#include "runner/model_runner.h"
+#include "text/chat_layout.h"
+#include "text/tokenizer.h"
+
+namespace hadal {
+
+struct EngineOptions {
+  RunnerOptions runner;
+  std::optional<ChatLayout> layout;     // none: chosen from the model's own files
+  int max_pending_sequences = 4096;     // running and waiting; more are refused
+  int64_t max_unread_bytes = 16 << 20;  // of one response, before its reader counts as gone
+  ClockUs clock = &SteadyClockUs;
+};
+
+class Engine {
+ public:
+  // Loads the model; a missing tokenizer is no error. Errors as CreateRunner and Tokenizer::Load.
+  static Result<std::unique_ptr<Engine>> Open(const EngineOptions& options);
+
+  // From parts, for tests and other runners. `tokenizer` may be null: then only ids come and go.
+  Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
+         std::unique_ptr<Tokenizer> tokenizer);
+
+  // Ends what is not finished with kCancelled.
+  ~Engine();
+
+  // Any thread. kInvalidArgument: a field of the request, or a prompt that is too long;
+  // kResourceExhausted: too many wait already; kUnsupported: text without a tokenizer.
+  Result<std::shared_ptr<ResponseStream>> Submit(const GenerationRequest& request);
+
+  // Any thread. Ends all choices of the response within one step; what has ended stays as it is.
+  void Cancel(const ResponseStream& response);
+
+  const ModelInfo& info() const { return runner_->info(); }
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // may be null
+  const ChatLayoutChoice& layout() const { return layout_; }
+  // Of info(): the model's own sampling settings, greedy without any.
+  const SamplingParams& default_sampling() const { return info().default_sampling; }
+  MetricsSnapshot metrics() const { return metrics_.Snapshot(); }
+
+ private:
+  struct EncodedPrompt {
+    std::vector<TokenId> tokens;
+    bool is_chat = false;
+    bool starts_in_reasoning = false;
+  };
+  int num_tokens() const;
+  Result<EncodedPrompt> Encode(const GenerationRequest& request) const;
+  Result<EncodedPrompt> EncodeText(const std::string& text) const;
+  Result<EncodedPrompt> EncodeConversation(const Conversation& conversation) const;
+  std::vector<TokenId> StopTokens(const GenerationRequest& request) const;
+  std::vector<Submission> Split(const GenerationRequest& request, const EncodedPrompt& prompt,
+                                const std::shared_ptr<ResponseStream>& stream) const;
+
+  const EngineOptions options_;
+  const std::unique_ptr<ModelRunner> runner_;
+  const std::unique_ptr<Tokenizer> tokenizer_;
+  ChatLayoutChoice layout_;
+  SchedulerLimits limits_;
+  Metrics metrics_;
+  std::atomic<int64_t> next_id_{0};
+  std::unique_ptr<StepLoop> loop_;
+};
+
+}  // namespace hadal

@@ -1,0 +1,156 @@
+#include "engine/output_processor.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace hadal {
+
+void OutputProcessor::Add(std::unique_ptr<OutputSequence> sequence) {
+  const SequenceId id = sequence->id;
+  const bool is_new = sequences_.emplace(id, std::move(sequence)).second;
+  HADAL_CHECK(is_new);
+}
+
+void OutputProcessor::NoteStarted(const BatchPlan& plan, int64_t now_us) {
+  for (const SequenceSlice& slice : plan.slices) {
+    OutputSequence& sequence = *sequences_.at(slice.id);
+    if (sequence.started_us < 0) sequence.started_us = now_us;
+  }
+}
+
+const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceUpdate>& updates,
+                                                     const StepResult& result, int64_t now_us) {
+  stopped_.clear();
+  for (const SequenceUpdate& update : updates) {
+    const auto place = sequences_.find(update.id);
+    HADAL_CHECK(place != sequences_.end());
+    OutputSequence* const sequence = place->second.get();
+    sequence->usage.cached_tokens = update.num_cached_tokens;
+    sequence->usage.accepted_prediction_tokens += update.num_accepted_drafts;
+    sequence->usage.rejected_prediction_tokens += update.num_rejected_drafts;
+    part_.Clear();
+    bool met_stop_string = false;
+    for (int i = 0; i < update.num_tokens && !met_stop_string; ++i)
+      met_stop_string = EmitToken(result.tokens[update.token_begin + i], result, sequence);
+    if (update.num_tokens > 0) {
+      if (sequence->first_token_us < 0) sequence->first_token_us = now_us;
+      sequence->last_token_us = now_us;
+    }
+    FinishReason finish = met_stop_string ? FinishReason::kStop : update.finish;
+    if (finish != FinishReason::kNone) EmitEnd(finish, met_stop_string, update.error, sequence);
+    if (part_.tokens.empty() && part_.pieces.empty() && part_.ends.empty()) continue;
+    const bool is_in_time = sequence->stream->Write(part_);
+    if (!is_in_time && finish == FinishReason::kNone) {
+      part_.Clear();
+      finish = FinishReason::kError;
+      EmitEnd(finish, false, "the reader of the answer is too slow: too much of it is unread",
+              sequence);
+      sequence->stream->Write(part_);
+    }
+    if (finish == FinishReason::kNone) continue;
+    if (update.finish == FinishReason::kNone) stopped_.push_back(update.id);
+    sequences_.erase(place);
+  }
+  return stopped_;
+}
+
+bool OutputProcessor::EmitToken(const SampledToken& token, const StepResult& result,
+                                OutputSequence* sequence) {
+  part_.AddToken(sequence->choice_idx, token, result);
+  ++sequence->usage.completion_tokens;
+  return sequence->decoder && EmitText(sequence->decoder->Push(token.token), sequence);
+}
+
+bool OutputProcessor::EmitText(std::string_view text, OutputSequence* sequence) {
+  if (!sequence->parser) return EmitContent(text, sequence);
+  deltas_.clear();
+  sequence->parser->Push(text, &deltas_);
+  return EmitDeltas(sequence);
+}
+
+bool OutputProcessor::EmitDeltas(OutputSequence* sequence) {
+  for (const MessageDelta& delta : deltas_) {
+    if (delta.kind == MessageDelta::Kind::kContent) {
+      if (EmitContent(delta.text, sequence)) return true;
+      continue;
+    }
+    // Stop strings act on the answer only, and none goes on behind what is not answer.
+    LetGo(sequence);
+    part_.AddPiece(sequence->choice_idx, delta.kind, delta.tool_call_idx, delta.text);
+  }
+  return false;
+}
+
+bool OutputProcessor::EmitContent(std::string_view text, OutputSequence* sequence) {
+  content_.clear();
+  const bool met_stop_string = sequence->stops.Push(text, &content_);
+  part_.AddPiece(sequence->choice_idx, MessageDelta::Kind::kContent, 0, content_);
+  return met_stop_string;
+}
+
+void OutputProcessor::LetGo(OutputSequence* sequence) {
+  content_.clear();
+  sequence->stops.Flush(&content_);
+  part_.AddPiece(sequence->choice_idx, MessageDelta::Kind::kContent, 0, content_);
+}
+
+void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::string_view error,
+                              OutputSequence* sequence) {
+  if (!met_stop_string && sequence->decoder) {
+    const bool was_cut = finish != FinishReason::kStop;
+    met_stop_string = EmitText(sequence->decoder->Finish(), sequence);
+    if (sequence->parser && !met_stop_string) {
+      deltas_.clear();
+      sequence->parser->Finish(was_cut, &deltas_);
+      met_stop_string = EmitDeltas(sequence);
+    }
+    if (!met_stop_string) LetGo(sequence);
+    if (met_stop_string && finish == FinishReason::kLength) finish = FinishReason::kStop;
+  }
+  if (finish == FinishReason::kStop && sequence->parser &&
+      !sequence->parser->message().tool_calls.empty())
+    finish = FinishReason::kToolCalls;
+  ResponseEnd end{.choice_idx = sequence->choice_idx,
+                  .finish = finish,
+                  .error = std::string(error),
+                  .usage = sequence->usage,
+                  .timings = {}};
+  if (sequence->first_token_us >= 0) {
+    end.timings = {.queue_us = sequence->started_us - sequence->submitted_us,
+                   .prefill_us = sequence->first_token_us - sequence->started_us,
+                   .decode_us = sequence->last_token_us - sequence->first_token_us};
+  }
+  Count(end);
+  part_.ends.push_back(std::move(end));
+}
+
+void OutputProcessor::Count(const ResponseEnd& end) {
+  metrics_->Update([&end](MetricsSnapshot* values) {
+    values->num_stopped +=
+        end.finish == FinishReason::kStop || end.finish == FinishReason::kToolCalls;
+    values->num_cut += end.finish == FinishReason::kLength;
+    values->num_failed += end.finish == FinishReason::kError;
+    values->num_cancelled += end.finish == FinishReason::kCancelled;
+    values->num_prompt_tokens += end.usage.prompt_tokens;
+    values->num_cached_tokens += end.usage.cached_tokens;
+    values->num_generated_tokens += end.usage.completion_tokens;
+    values->num_accepted_drafts += end.usage.accepted_prediction_tokens;
+    values->num_rejected_drafts += end.usage.rejected_prediction_tokens;
+  });
+}
+
+void OutputProcessor::End(SequenceId id, FinishReason finish, std::string_view error) {
+  const auto place = sequences_.find(id);
+  if (place == sequences_.end()) return;
+  part_.Clear();
+  EmitEnd(finish, false, error, place->second.get());
+  place->second->stream->Write(part_);
+  sequences_.erase(place);
+}
+
+void OutputProcessor::EndAll(FinishReason finish) {
+  while (!sequences_.empty()) End(sequences_.begin()->first, finish, "");
+}
+
+}  // namespace hadal

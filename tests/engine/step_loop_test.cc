@@ -1,0 +1,91 @@
+#include "engine/step_loop.h"
+
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/engine_harness.h"
+#include "tests/support/alloc_guard.h"
+#include "tests/support/fake_runner.h"
+
+namespace hadal {
+namespace {
+
+// Passes on to a fake runner and counts what that allocates: the runner's business, not the loop's.
+class CountingRunner : public ModelRunner {
+ public:
+  explicit CountingRunner(const FakeRunnerOptions& options) : fake(options) {}
+  const ModelInfo& info() const override { return fake.info(); }
+  void SetTokenLimit(int num_tokens) override { fake.SetTokenLimit(num_tokens); }
+  Result<StepResult> Execute(const BatchPlan& plan) override {
+    const AllocGuard guard;
+    Result<StepResult> result = fake.Execute(plan);
+    num_allocations += guard.count();
+    return result;
+  }
+
+  FakeRunner fake;
+  int64_t num_allocations = 0;
+};
+
+Submission Submit(int64_t id, const Tokenizer* tokenizer,
+                  const std::shared_ptr<ResponseStream>& stream) {
+  Submission submission;
+  submission.request.id = {id};
+  submission.request.prompt = FakePrompt(9, static_cast<uint64_t>(id));
+  submission.request.max_tokens = 150;
+  submission.output = std::make_unique<OutputSequence>();
+  submission.output->id = {id};
+  submission.output->stream = stream;
+  submission.output->decoder.emplace(tokenizer);
+  submission.output->stops = StopMatcher({"no such text", "nor this"});
+  return submission;
+}
+
+// After warm-up a step takes no memory: neither schedule nor update nor emit, the reader included.
+TEST(StepLoop, AllocatesNothingPerDecodeStep) {
+  const std::unique_ptr<Tokenizer> tokenizer = TinyTokenizer();
+  CountingRunner runner({.vocab_size = 4096, .max_context_tokens = 200, .num_cache_blocks = 400});
+  // Ordinary words: a token of more than 15 bytes does not fit into a short string.
+  const std::vector<TokenId> words = tokenizer->Encode("the cat sat on the mat and was glad ");
+  runner.fake.choose = [&words](const FakePrefix& prefix) {
+    return words[prefix.tokens.size() % words.size()];
+  };
+  Metrics metrics;
+  StepLoop loop({.max_context_tokens = 200}, {.num_blocks = 400, .block_tokens = 4}, &runner,
+                &metrics, &SteadyClockUs);
+  std::vector<std::shared_ptr<ResponseStream>> streams;
+  for (int64_t id = 0; id < 4; ++id) {
+    ResponseHead head;
+    head.sequences = {{id}};
+    streams.push_back(std::make_shared<ResponseStream>(head, 1 << 20));
+    std::vector<Submission> submissions;
+    submissions.push_back(Submit(id, tokenizer.get(), streams.back()));
+    loop.inbox()->Submit(std::move(submissions));
+  }
+  std::vector<ResponseChunk> chunks(4);
+  const auto step = [&] {
+    ASSERT_TRUE(loop.Step());
+    for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(streams[i]->Next(&chunks[i]));
+  };
+  for (int i = 0; i < 10; ++i) step();
+  runner.num_allocations = 0;
+  const AllocGuard guard;
+  for (int i = 0; i < 100; ++i) step();
+  EXPECT_EQ(guard.count() - runner.num_allocations, 0);
+  EXPECT_GT(runner.num_allocations, 0) << "the guard counts";
+}
+
+TEST(StepLoop, HasNothingToDoWithoutRequests) {
+  CountingRunner runner({});
+  Metrics metrics;
+  StepLoop loop({.max_context_tokens = 64}, {.num_blocks = 16, .block_tokens = 4}, &runner,
+                &metrics, &SteadyClockUs);
+  EXPECT_FALSE(loop.Step());
+  loop.inbox()->Cancel({{5}});
+  EXPECT_FALSE(loop.Step());
+}
+
+}  // namespace
+}  // namespace hadal
