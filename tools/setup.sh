@@ -1,0 +1,37 @@
+#!/bin/sh
+# Installs what is missing of the Debian packages that hadal is built with, and says which.
+# Usage: tools/setup.sh build | test | ci
+set -eu
+
+build="g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev"
+test="libgtest-dev libgmock-dev python3 binutils"
+ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev nodejs npm git"
+
+case "${1:-build}" in
+  build) packages="$build" ;;
+  test) packages="$build $test" ;;
+  ci) packages="$build $test $ci" ;;
+  *) echo "usage: $0 build | test | ci" >&2; exit 2 ;;
+esac
+
+missing=""
+for package in $packages; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing="$missing $package"
+done
+# A node from elsewhere brings its own npm; Debian's would conflict with it.
+if command -v npm >/dev/null 2>&1; then
+  missing=$(printf '%s' "$missing" | sed 's/ nodejs//; s/ npm//')
+fi
+[ -n "$missing" ] || exit 0
+
+echo "Installing with apt-get:$missing"
+run=""
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null 2>&1 || { echo "Not root and no sudo: install these yourself." >&2; exit 1; }
+  run="sudo"
+fi
+# shellcheck disable=SC2086
+$run apt-get update -qq
+# shellcheck disable=SC2086
+$run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
