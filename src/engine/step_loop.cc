@@ -38,13 +38,12 @@ bool StepLoop::Step() {
   const BatchPlan& plan = scheduler_.Schedule();
   output_.NoteStarted(plan, started_us);
   const int64_t executed_us = clock_();
-  const Result<StepResult> result = runner_->Execute(plan);
+  const Status status = runner_->Execute(plan, &result_);
   const int64_t returned_us = clock_();
-  static const StepResult kNothing;
-  const std::vector<SequenceId>& stopped =
-      result.ok()
-          ? output_.Emit(scheduler_.Update(plan, result.value()), result.value(), returned_us)
-          : output_.Emit(scheduler_.Abandon(plan, result.status()), kNothing, returned_us);
+  if (!status.ok()) result_.Clear();
+  const std::vector<SequenceId>& stopped = output_.Emit(
+      status.ok() ? scheduler_.Update(plan, result_) : scheduler_.Abandon(plan, status), result_,
+      returned_us);
   for (const SequenceId id : stopped) scheduler_.Finish(id);
   Record(started_us, executed_us, returned_us);
   return true;

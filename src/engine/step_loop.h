@@ -49,6 +49,7 @@ class StepLoop {
   KvCacheManager cache_;
   Scheduler scheduler_;
   OutputProcessor output_;
+  StepResult result_;                    // of the last step; its memory is reused
   std::vector<Submission> submissions_;  // being taken in
   std::vector<SequenceId> cancelled_;
   std::thread thread_;

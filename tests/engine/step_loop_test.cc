@@ -18,11 +18,11 @@ class CountingRunner : public ModelRunner {
   explicit CountingRunner(const FakeRunnerOptions& options) : fake(options) {}
   const ModelInfo& info() const override { return fake.info(); }
   void SetTokenLimit(int num_tokens) override { fake.SetTokenLimit(num_tokens); }
-  Result<StepResult> Execute(const BatchPlan& plan) override {
+  Status Execute(const BatchPlan& plan, StepResult* result) override {
     const AllocGuard guard;
-    Result<StepResult> result = fake.Execute(plan);
+    Status status = fake.Execute(plan, result);
     num_allocations += guard.count();
-    return result;
+    return status;
   }
 
   FakeRunner fake;

@@ -56,11 +56,10 @@ class SchedulerHarness {
     HADAL_CHECK(scheduler.has_work());
     const BatchPlan& plan = scheduler.Schedule();
     EXPECT_FALSE(plan.slices.empty());
-    const Result<StepResult> result = runner.Execute(plan);
+    StepResult result;
+    const Status status = runner.Execute(plan, &result);
     const BatchPlan copy = plan;
-    Note(result.ok() ? scheduler.Update(plan, result.value())
-                     : scheduler.Abandon(plan, result.status()),
-         result);
+    Note(status.ok() ? scheduler.Update(plan, result) : scheduler.Abandon(plan, status), result);
     scheduler.CheckInvariants();
     return copy;
   }
@@ -91,11 +90,11 @@ class SchedulerHarness {
   std::map<SequenceId, Outcome> outcomes;
 
  private:
-  void Note(const std::vector<SequenceUpdate>& updates, const Result<StepResult>& result) {
+  void Note(const std::vector<SequenceUpdate>& updates, const StepResult& result) {
     for (const SequenceUpdate& update : updates) {
       Outcome& outcome = outcomes[update.id];
       for (int i = 0; i < update.num_tokens; ++i)
-        outcome.output.push_back(result.value().tokens[update.token_begin + i].token);
+        outcome.output.push_back(result.tokens[update.token_begin + i].token);
       outcome.num_cached_tokens = update.num_cached_tokens;
       outcome.num_accepted += update.num_accepted_drafts;
       outcome.num_rejected += update.num_rejected_drafts;

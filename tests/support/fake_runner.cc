@@ -32,7 +32,8 @@ TokenId FakeRunner::Choose(const FakePrefix& prefix) const {
   return {static_cast<int>(RandomBits(seed, prefix.digest) % static_cast<uint64_t>(token_limit_))};
 }
 
-Result<StepResult> FakeRunner::Execute(const BatchPlan& plan) {
+Status FakeRunner::Execute(const BatchPlan& plan, StepResult* result) {
+  result->Clear();
   if (before_step) RETURN_IF_ERROR(before_step(plan));
   HADAL_CHECK(static_cast<int>(plan.tokens.size()) <= options_.max_step_tokens);
   HADAL_CHECK(static_cast<int>(plan.slices.size()) <= options_.max_step_sequences);
@@ -40,13 +41,12 @@ Result<StepResult> FakeRunner::Execute(const BatchPlan& plan) {
   ++num_steps_;
   largest_step_tokens_ = std::max(largest_step_tokens_, static_cast<int>(plan.tokens.size()));
   largest_step_sequences_ = std::max(largest_step_sequences_, static_cast<int>(plan.slices.size()));
-  StepResult result;
   for (const SequenceSlice& slice : plan.slices) {
     HADAL_CHECK(!released_.contains(slice.id));
     num_computed_tokens_ += slice.num_tokens;
-    RunSlice(plan, slice, &result);
+    RunSlice(plan, slice, result);
   }
-  return result;
+  return Status::Ok();
 }
 
 // The tokens before the slice, as the cache has them, and the digest of their rows.

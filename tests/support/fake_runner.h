@@ -44,7 +44,7 @@ class FakeRunner : public ModelRunner {
 
   const ModelInfo& info() const override { return info_; }
   void SetTokenLimit(int num_tokens) override { token_limit_ = num_tokens; }
-  Result<StepResult> Execute(const BatchPlan& plan) override;
+  Status Execute(const BatchPlan& plan, StepResult* result) override;
 
   // Replaces the choice of tokens; the default mixes the digest, and the seed when sampling.
   std::function<TokenId(const FakePrefix&)> choose;
