@@ -19,9 +19,9 @@ namespace hadal {
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
 struct RunnerOptions {
-  std::string model_path;
+  std::string model_path = {};
   int num_threads = 0;  // 0: all usable cores
-  std::string kernels;  // empty: the best usable set
+  std::string kernels = {};  // empty: the best usable set
   AttentionForm attention_form = AttentionForm::kAuto;
   int max_step_tokens = 512;  // new tokens of a step, all sequences together
   int max_step_sequences = 64;
