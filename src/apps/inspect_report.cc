@@ -27,7 +27,7 @@ Result<ModelReport> ReportModel(const Checkpoint& checkpoint) {
   ASSIGN_OR_RETURN(const ModelWeights weights, BindWeights(checkpoint, report.config));
   report.has_mtp = weights.mtp.has_value();
   report.parameters = CountParameters(report.config);
-  report.cache_bytes_per_token = CacheBytesPerToken(report.config);
+  report.cache_bytes_per_token = CacheBytesPerToken(report.config, report.config.num_hidden_layers);
   return report;
 }
 

@@ -13,10 +13,9 @@ inline int64_t CachedValuesPerLayer(const ModelConfig& config) {
   return config.latent_dim() + (config.has_indexer() ? config.index_head_dim : 0);
 }
 
-// All layers of the main model, in float32. The MTP layer keeps one more layer when it drafts.
-inline int64_t CacheBytesPerToken(const ModelConfig& config) {
-  return CachedValuesPerLayer(config) * config.num_hidden_layers *
-         static_cast<int64_t>(sizeof(float));
+// Of `num_layers` layers in float32: num_hidden_layers, and one more where the MTP module runs.
+inline int64_t CacheBytesPerToken(const ModelConfig& config, int num_layers) {
+  return CachedValuesPerLayer(config) * num_layers * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace hadal

@@ -19,8 +19,10 @@ inline constexpr int kBlockTokens = 64;
 
 class LatentCache {
  public:
-  // One layer per stored layer of the model, MTP included. kResourceExhausted when memory is short.
-  static Result<LatentCache> Create(const ModelConfig& config, int num_blocks, Backend* backend);
+  // num_layers: num_hidden_layers, or num_stored_layers when the MTP module runs too.
+  // kResourceExhausted when memory is short.
+  static Result<LatentCache> Create(const ModelConfig& config, int num_layers, int num_blocks,
+                                    Backend* backend);
 
   int num_blocks() const { return num_blocks_; }
   FloatMatrix latents(int layer_idx) const { return latents_[static_cast<size_t>(layer_idx)]; }
@@ -28,9 +30,6 @@ class LatentCache {
   FloatMatrix index_keys(int layer_idx) const {
     return index_keys_[static_cast<size_t>(layer_idx)];
   }
-
-  // Of all layers.
-  static int64_t BytesPerToken(const ModelConfig& config);
 
  private:
   Buffer buffer_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "model/cache_size.h"
 #include "sys/machine.h"
 
 namespace hadal {
@@ -16,7 +17,8 @@ namespace {
 // nothing.
 constexpr int kDefaultContexts = 4;
 
-Result<int> NumCacheBlocks(const RunnerOptions& options, const ModelConfig& config) {
+Result<int> NumCacheBlocks(const RunnerOptions& options, const ModelConfig& config,
+                           int64_t bytes_per_token) {
   if (options.cache_tokens < 0) {
     return Status::InvalidArgument(
         fmt::format("cache tokens: expected 0 or more, found {}", options.cache_tokens));
@@ -25,7 +27,7 @@ Result<int> NumCacheBlocks(const RunnerOptions& options, const ModelConfig& conf
   if (tokens == 0) {
     tokens = int64_t{kDefaultContexts} * config.max_position_embeddings;
     if (const int64_t free_bytes = AvailableMemoryBytes(); free_bytes > 0) {
-      tokens = std::min(tokens, free_bytes / 4 / LatentCache::BytesPerToken(config));
+      tokens = std::min(tokens, free_bytes / 4 / bytes_per_token);
     }
   }
   // Slots are 32-bit.
@@ -47,7 +49,7 @@ Status CheckLimits(const RunnerOptions& options) {
 
 }  // namespace
 
-Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, int max_logit_rows) {
+Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const LoadedModelNeeds& needs) {
   RETURN_IF_ERROR(CheckLimits(options));
   LoadedModel loaded;
   ASSIGN_OR_RETURN(loaded.backend,
@@ -55,10 +57,14 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, int max_logi
   ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
   ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
-  ASSIGN_OR_RETURN(const int num_blocks, NumCacheBlocks(options, config));
-  ASSIGN_OR_RETURN(loaded.cache, LatentCache::Create(config, num_blocks, loaded.backend.get()));
-  ASSIGN_OR_RETURN(loaded.activations, Activations::Create(config, options.max_step_tokens,
-                                                           max_logit_rows, loaded.backend.get()));
+  const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;
+  const int64_t bytes_per_token = CacheBytesPerToken(config, num_layers);
+  ASSIGN_OR_RETURN(const int num_blocks, NumCacheBlocks(options, config, bytes_per_token));
+  ASSIGN_OR_RETURN(loaded.cache,
+                   LatentCache::Create(config, num_layers, num_blocks, loaded.backend.get()));
+  ASSIGN_OR_RETURN(loaded.activations,
+                   Activations::Create(config, options.max_step_tokens, needs.max_logit_rows,
+                                       loaded.backend.get()));
   loaded.max_context_tokens = static_cast<int>(std::min<int64_t>(
       config.max_position_embeddings, static_cast<int64_t>(num_blocks) * kBlockTokens));
   RETURN_IF_ERROR(loaded.backend->Prepare({.max_step_tokens = options.max_step_tokens,
@@ -74,7 +80,7 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, int max_logi
       options.model_path, config.model_type, config.num_hidden_layers,
       loaded.backend->kernels_name(), loaded.backend->num_threads(),
       int64_t{num_blocks} * kBlockTokens,
-      static_cast<double>(LatentCache::BytesPerToken(config)) * num_blocks * kBlockTokens / 1e9);
+      static_cast<double>(bytes_per_token) * num_blocks * kBlockTokens / 1e9);
   return loaded;
 }
 

@@ -13,6 +13,12 @@
 
 namespace hadal {
 
+// What a runner will ask of the model beside plain steps.
+struct LoadedModelNeeds {
+  int max_logit_rows = 1;  // of one step
+  bool runs_mtp = false;   // then the module gets its layer of the cache
+};
+
 struct LoadedModel {
   std::unique_ptr<Backend> backend;  // outlives what was made with it
   std::unique_ptr<Model> model;
@@ -20,8 +26,8 @@ struct LoadedModel {
   Activations activations;
   int max_context_tokens = 0;
 
-  // `max_logit_rows`: logits that a step may ask for. Errors as for CreateRunner.
-  static Result<LoadedModel> Load(const RunnerOptions& options, int max_logit_rows);
+  // Errors as for CreateRunner.
+  static Result<LoadedModel> Load(const RunnerOptions& options, const LoadedModelNeeds& needs);
 };
 
 }  // namespace hadal

@@ -21,7 +21,8 @@ int MaxLogitRows(const RunnerOptions& options) {
 
 Result<std::unique_ptr<LocalRunner>> LocalRunner::Create(const RunnerOptions& options) {
   const int max_logit_rows = MaxLogitRows(options);
-  ASSIGN_OR_RETURN(LoadedModel loaded, LoadedModel::Load(options, max_logit_rows));
+  ASSIGN_OR_RETURN(LoadedModel loaded,
+                   LoadedModel::Load(options, {.max_logit_rows = max_logit_rows}));
   const ModelConfig& config = loaded.model->config();
   const Checkpoint& checkpoint = loaded.model->checkpoint();
   ModelInfo info = {.model_type = config.model_type,

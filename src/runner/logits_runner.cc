@@ -33,7 +33,9 @@ Result<std::unique_ptr<LogitsRunner>> LogitsRunner::Create(RunnerOptions options
   options.cache_tokens = std::max(num_tokens, 1);
   options.max_step_tokens = std::min(options.max_step_tokens, std::max(num_tokens, 1));
   options.max_step_sequences = 1;
-  ASSIGN_OR_RETURN(LoadedModel loaded, LoadedModel::Load(options, options.max_step_tokens));
+  ASSIGN_OR_RETURN(
+      LoadedModel loaded,
+      LoadedModel::Load(options, {.max_logit_rows = options.max_step_tokens, .runs_mtp = true}));
   return std::unique_ptr<LogitsRunner>(
       new LogitsRunner(std::make_unique<State>(std::move(loaded), options)));
 }
