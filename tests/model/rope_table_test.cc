@@ -47,7 +47,7 @@ TEST(RopeTable, KeepsTheFrequenciesAndScalesOfEachFamily) {
     EXPECT_NEAR(table.amplitude(), entry["cos_sin_multiplier"].get<double>(), 1e-6) << name;
     const double scale = entry["softmax_scale"];
     EXPECT_NEAR(config.softmax_scale(), scale, 1e-6 * scale) << name;
-    for (const Json& probe : entry["probe"]) {
+    for (const Json& probe : entry.value("probe", Json::array())) {
       const int32_t position = probe["position"];
       std::vector<float> cos(expected.size()), sin(expected.size());
       const int pairs = static_cast<int>(expected.size());
