@@ -1,7 +1,8 @@
 #include "model/model.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "model/mtp_input.h"
 
 namespace hadal {
 
@@ -51,17 +52,13 @@ void Model::ComputeLogits(std::span<const int32_t> rows, Activations* activation
 
 void Model::ForwardMtp(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {
   const MtpWeights& mtp = *weights_.mtp;
-  const int num_tokens = batch.num_tokens(), size = config_.hidden_size;
+  const int num_tokens = batch.num_tokens();
   const auto eps = static_cast<float>(config_.rms_norm_eps);
   LoadAngles(batch, activations);
   const FloatMatrix hidden = activations->hidden.Rows(0, num_tokens);
-  const FloatMatrix joined = activations->mtp_joined.Rows(0, num_tokens);
-  // The embedding comes first and the hidden state second, unlike in the report's formula.
   backend_->Embed(batch.tokens, mtp.embedding, hidden);
-  backend_->RmsNorm(hidden, mtp.enorm, eps, joined.Cols(0, size));
-  backend_->RmsNorm(activations->mtp_hidden.Rows(0, num_tokens), mtp.hnorm, eps,
-                    joined.Cols(size, size));
-  backend_->MatMul(joined, mtp.eh_proj, hidden);
+  ProjectMtpInput(mtp, eps, hidden, activations->mtp_hidden.Rows(0, num_tokens),
+                  activations->mtp_joined.Rows(0, num_tokens), hidden, backend_);
   layers_[static_cast<size_t>(config_.num_hidden_layers)].Forward(batch, cache, activations);
   backend_->RmsNorm(hidden, mtp.shared_head_norm, eps, activations->normed.Rows(0, num_tokens));
 }
