@@ -127,6 +127,13 @@ struct KernelTable {
 
   // x *= factor.
   void (*scale)(float* x, float factor, int size);
+
+  // For measuring what the processor could do with this set: `rounds` times kProbeOps operations (a
+  // multiplication and an addition count as two) on registers alone. The result only keeps the work
+  // from being optimised away.
+  float (*multiply_add_probe)(int64_t rounds);
 };
+
+inline constexpr int kProbeOps = 12 * 8 * 2;
 
 }  // namespace hadal

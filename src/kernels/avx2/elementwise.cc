@@ -26,6 +26,21 @@ void RopeInterleaved(float* x, const float* cos, const float* sin, int size) {
   }
 }
 
+// Twelve chains hide the latency of a fused multiply-add (four cycles, two a cycle).
+float MultiplyAddProbe(int64_t rounds) {
+  Vec sums[12];
+  // Different numbers, lest the compiler keep one chain for all.
+  for (int k = 0; k < 12; ++k) sums[k] = Set(static_cast<float>(k));
+  const Vec half = Set(0.5f), one = Set(1.0f);
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int k = 0; k < 12; ++k) sums[k] = MulAdd(sums[k], half, one);
+  }
+  Vec total = sums[0];
+  for (int k = 1; k < 12; ++k) total = Add(total, sums[k]);
+  return Sum(total);
+}
+
 }  // namespace
 
 void AddElementwise(KernelTable* table) {
@@ -38,6 +53,7 @@ void AddElementwise(KernelTable* table) {
   table->max = MaxOf;
   table->exp_and_sum = ExpAndSum;
   table->scale = Scale;
+  table->multiply_add_probe = MultiplyAddProbe;
 }
 
 }  // namespace hadal::avx2

@@ -12,179 +12,141 @@ namespace {
 template <QuantFormat format>
 struct DecodedWeights {
   const WeightRows& weights;
-  alignas(32) float scratch[kTileOutputs * kTileCols];
+  alignas(32) float scratch[kTileOutputs * kMaxSpan];
 
   void Get(int o, int num, int col, int count, const float** pointers) {
     for (int i = 0; i < num; ++i) {
-      float* to = scratch + i * kTileCols;
+      float* to = scratch + i * kMaxSpan;
       DecodeSpan<format>(weights, o + i, col, count, to);
       pointers[i] = to;
     }
   }
 };
 
-template <QuantFormat format, class Finish>
-void ManyRows(const MatMulArgs& args, int first, int last, const Finish& finish) {
+template <QuantFormat format>
+void ManyRows(const MatMulArgs& args, int first, int num_outputs) {
   DecodedWeights<format> source{args.weights, {}};
-  TiledProduct(Rows{args.x, args.x_stride, args.num_rows}, args.weights.cols, first, last, &source,
-               finish, args.out, args.out_stride);
+  TiledProduct(Rows{args.x, args.x_stride, args.num_rows}, args.weights.cols, first, num_outputs,
+               &source, Finish{1.0f, args.accumulate}, args.out + first, args.out_stride);
 }
 
-// Sixteen columns, or a tail of them, of the rows and outputs of a tile.
-template <int kRows, int kOutputs>
-struct Sums {
-  Vec acc[kRows][kOutputs];
-
-  void Clear() {
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int o = 0; o < kOutputs; ++o) acc[r][o] = _mm256_setzero_ps();
-    }
-  }
-};
-
-// State of one output of the few-rows product: where its weights are, and for kF8Block128 whether
-// the fast conversion was right for all of them.
-template <QuantFormat format>
+// Where the weights of one output are, and the scale of the block that is being read.
 struct OutputRow {
   const char* data;
-  void Start(const WeightRows& weights, int row) { data = RowBytes<format>(weights, row); }
-  void StartBlock(int) {}
-  VecPair Load(int col) {
-    return Reader<format>::Load(data + int64_t{col} * Reader<format>::kBytes);
-  }
-  VecPair LoadTail(const char* padded) { return Reader<format>::Load(padded); }
-  bool exact() const { return true; }
-};
-
-template <>
-struct OutputRow<QuantFormat::kF8Block128> {
-  const char* data;
   const char* scales;
-  Vec scale;        // 256 times the block's
-  __m128i largest;  // codes without sign, to see NaN
-  bool finite;
-
-  void Start(const WeightRows& weights, int row) {
-    data = RowBytes<QuantFormat::kF8Block128>(weights, row);
-    scales = RowScales(weights, row);
-    largest = _mm_setzero_si128();
-    finite = true;
-  }
-  void StartBlock(int col) {
-    const float times_256 = LoadScale(scales, col / kF8BlockSize) * 256.0f;
-    finite = finite && __builtin_fabsf(times_256) < __builtin_inff();
-    scale = Set(times_256);
-  }
-  VecPair Load(int col) { return LoadTail(data + col); }
-  VecPair LoadTail(const char* p) {
-    const __m128i codes = LoadBytes16(p);
-    largest = _mm_max_epu8(largest, _mm_or_si128(codes, _mm_set1_epi8(static_cast<char>(0x80))));
-    const VecPair v = HalvesToFloat(E4m3AsHalves(codes));
-    return {Mul(v.low, scale), Mul(v.high, scale)};
-  }
-  bool exact() const {
-    const __m128i nan = _mm_cmpeq_epi8(largest, _mm_set1_epi8(static_cast<char>(0xFF)));
-    return finite && _mm_movemask_epi8(nan) == 0;
-  }
+  Vec scale;
 };
 
-// x[0..kRows) times outputs [o, o + kOutputs). False when the fast conversion met a NaN code or a
-// scale that overflows; then nothing was written.
-template <QuantFormat format, int kRows, int kOutputs, class Finish>
-bool FewRows(const MatMulArgs& args, const float* x, float* out, int first, const Finish& finish) {
-  constexpr int kBytes = Reader<format>::kBytes;
+// x[r, col..] times sixteen weights.
+template <int kRows>
+inline void AddPair(const float* x, int64_t x_stride, const VecPair& w, Vec (&sums)[kRows]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const float* at = x + r * x_stride;
+    sums[r] = MulAdd(_mm256_loadu_ps(at), w.low, sums[r]);
+    sums[r] = MulAdd(_mm256_loadu_ps(at + 8), w.high, sums[r]);
+  }
+}
+
+// The same for the last `count` < 16 columns.
+template <int kRows>
+inline void AddTail(const float* x, int64_t x_stride, int count, const VecPair& w,
+                    Vec (&sums)[kRows]) {
+  for (int r = 0; r < kRows; ++r) {
+    const float* at = x + r * x_stride;
+    sums[r] = MulAdd(Load(at, count), w.low, sums[r]);
+    if (count > 8) sums[r] = MulAdd(Load(at + 8, count - 8), w.high, sums[r]);
+  }
+}
+
+// All rows of x (kRows of them) times outputs [first, first + kOutputs). False when the fast
+// conversion was not exact; then nothing was written. Not inlined, as Accumulate.
+template <QuantFormat format, int kRows, int kOutputs>
+[[gnu::noinline]] bool FewRows(const MatMulArgs& args, int first) {
+  constexpr int kBytes = kElementBytes<format>;
   const int cols = args.weights.cols, full = cols & ~15;
-  OutputRow<format> rows[kOutputs];
+  Exactness<format> exactness;
+  OutputRow rows[kOutputs];
+  Vec sums[kOutputs][kRows];
 #pragma GCC unroll 16
-  for (int o = 0; o < kOutputs; ++o) rows[o].Start(args.weights, first + o);
-  Sums<kRows, kOutputs> sums;
-  sums.Clear();
-  const auto step = [&](int o, const VecPair& w, int col) {
+  for (int o = 0; o < kOutputs; ++o) {
+    rows[o].data = RowBytes<format>(args.weights, first + o);
+    rows[o].scales = HasScales(format) ? RowScales(args.weights, first + o) : nullptr;
+    rows[o].scale = Set(0.0f);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const float* at = x + r * args.x_stride + col;
-      sums.acc[r][o] = MulAdd(_mm256_loadu_ps(at), w.low, sums.acc[r][o]);
-      sums.acc[r][o] = MulAdd(_mm256_loadu_ps(at + 8), w.high, sums.acc[r][o]);
+    for (int r = 0; r < kRows; ++r) sums[o][r] = Set(0.0f);
+  }
+  const auto take_scale = [&](int o, int col) {
+    if constexpr (HasScales(format)) {
+      rows[o].scale = PreparedScale<Conversion::kFast>(rows[o].scales, col);
+      exactness.SeeScale(rows[o].scale);
     }
   };
+  const auto load = [&](int o, const char* p) {
+    exactness.See(p);
+    return LoadScaled<format, Conversion::kFast>(p, rows[o].scale);
+  };
+  // The processor's own prefetchers start anew with each row; at 2048 columns of kF8Block128
+  // fetching the next outputs beside these raises 7.5 to 10 GB/s. A prefetch past the end is
+  // harmless.
+  const int64_t to_next_outputs = int64_t{kOutputs} * cols * kBytes;
   for (int col = 0; col < full;) {
-    const int end = format == QuantFormat::kF8Block128 ? Smaller(col + kF8BlockSize, full) : full;
+    const int end = HasScales(format) ? Smaller(col + kF8BlockSize, full) : full;
 #pragma GCC unroll 16
-    for (int o = 0; o < kOutputs; ++o) rows[o].StartBlock(col);
+    for (int o = 0; o < kOutputs; ++o) take_scale(o, col);
     for (; col < end; col += 16) {
 #pragma GCC unroll 16
-      for (int o = 0; o < kOutputs; ++o) step(o, rows[o].Load(col), col);
-    }
-  }
-  if (const int tail = cols - full; tail > 0) {
-    char buffer[64];
-    const __m256i low_mask = MaskFirst(Smaller(tail, 8));
-    const __m256i high_mask = MaskFirst(tail > 8 ? tail - 8 : 0);
-    for (int o = 0; o < kOutputs; ++o) {
-      rows[o].StartBlock(full);
-      const VecPair w =
-          rows[o].LoadTail(PaddedTail<kBytes>(rows[o].data + int64_t{full} * kBytes, tail, buffer));
-      for (int r = 0; r < kRows; ++r) {
-        const float* at = x + r * args.x_stride + full;
-        sums.acc[r][o] = MulAdd(_mm256_maskload_ps(at, low_mask), w.low, sums.acc[r][o]);
-        if (tail > 8) {
-          sums.acc[r][o] = MulAdd(_mm256_maskload_ps(at + 8, high_mask), w.high, sums.acc[r][o]);
-        }
+      for (int o = 0; o < kOutputs; ++o) {
+        const char* p = rows[o].data + int64_t{col} * kBytes;
+        _mm_prefetch(p + to_next_outputs, _MM_HINT_T1);
+        const VecPair w = load(o, p);
+        AddPair<kRows>(args.x + col, args.x_stride, w, sums[o]);
       }
     }
   }
-  for (const OutputRow<format>& row : rows) {
-    if (!row.exact()) return false;
+  for (int o = 0; o < kOutputs && full < cols; ++o) {
+    char buffer[64];
+    take_scale(o, full);
+    const char* p = rows[o].data + int64_t{full} * kBytes;
+    const VecPair w = load(o, PaddedTail<format>(p, cols - full, buffer));
+    AddTail<kRows>(args.x + full, args.x_stride, cols - full, w, sums[o]);
   }
+  if (!exactness.holds()) return false;
+  const Finish finish{1.0f, args.accumulate};
   for (int r = 0; r < kRows; ++r) {
     for (int o = 0; o < kOutputs; ++o) {
-      finish(out + r * args.out_stride + first + o, Sum(sums.acc[r][o]));
+      finish(args.out + r * args.out_stride + first + o, Sum(sums[o][r]));
     }
   }
   return true;
 }
 
-template <QuantFormat format, int kRows, class Finish>
-void FewRowsAllOutputs(const MatMulArgs& args, const Finish& finish) {
-  // As many sums as the registers hold beside the operands.
-  constexpr int kOutputs = kRows == 1 ? 8 : kRows == 2 ? 4 : kRows == 3 ? 3 : 2;
+template <QuantFormat format, int kRows, int kOutputs>
+void FewRowsAllOutputs(const MatMulArgs& args) {
   int o = 0;
   for (; o + kOutputs <= args.num_outputs; o += kOutputs) {
-    if (!FewRows<format, kRows, kOutputs>(args, args.x, args.out, o, finish)) {
-      ManyRows<format>(args, o, o + kOutputs, finish);
-    }
+    if (!FewRows<format, kRows, kOutputs>(args, o)) ManyRows<format>(args, o, kOutputs);
   }
   for (; o < args.num_outputs; ++o) {
-    if (!FewRows<format, kRows, 1>(args, args.x, args.out, o, finish)) {
-      ManyRows<format>(args, o, o + 1, finish);
-    }
-  }
-}
-
-template <QuantFormat format, class Finish>
-void AnyRows(const MatMulArgs& args, const Finish& finish) {
-  switch (args.num_rows) {
-    case 1:
-      return FewRowsAllOutputs<format, 1>(args, finish);
-    case 2:
-      return FewRowsAllOutputs<format, 2>(args, finish);
-    case 3:
-      return FewRowsAllOutputs<format, 3>(args, finish);
-    case 4:
-      return FewRowsAllOutputs<format, 4>(args, finish);
-    default:
-      return ManyRows<format>(args, 0, args.num_outputs, finish);
+    if (!FewRows<format, kRows, 1>(args, o)) ManyRows<format>(args, o, 1);
   }
 }
 
 template <QuantFormat format>
 void MatMul(const MatMulArgs& args) {
-  if (args.accumulate) {
-    AnyRows<format>(args, AddTo{});
-  } else {
-    AnyRows<format>(args, Assign{});
+  // As many sums as the registers hold beside the operands; scaled formats need more for those.
+  constexpr bool kScaled = HasScales(format);
+  switch (args.num_rows) {
+    case 1:
+      return FewRowsAllOutputs<format, 1, 4>(args);
+    case 2:
+      return FewRowsAllOutputs < format, 2, kScaled ? 2 : 4 > (args);
+    case 3:
+      return FewRowsAllOutputs < format, 3, kScaled ? 2 : 4 > (args);
+    case 4:
+      return FewRowsAllOutputs < format, 4, kScaled ? 2 : 3 > (args);
+    default:
+      return ManyRows<format>(args, 0, args.num_outputs);
   }
 }
 

@@ -13,23 +13,15 @@ namespace {
 
 constexpr int Smaller(int a, int b) { return a < b ? a : b; }
 
+constexpr bool HasScales(QuantFormat format) { return format == QuantFormat::kF8Block128; }
+
+template <QuantFormat format>
+constexpr int kElementBytes = static_cast<int>(ElementBytes(format));
+
 // Sixteen floats: elements 0 to 7 and 8 to 15.
 struct VecPair {
   Vec low, high;
 };
-
-// E4M3 codes as half floats 2^8 times smaller: the sign moves to bit 15 and the other seven bits to
-// 13..7, where exponent and mantissa of a half stand; the processor's conversion then takes care of
-// subnormal values. Wrong for the two NaN codes, which give 480 / 256.
-inline __m256i E4m3AsHalves(__m128i codes) {
-  const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
-  return _mm256_and_si256(wide, _mm256_set1_epi16(static_cast<int16_t>(0xBF80)));
-}
-
-inline VecPair HalvesToFloat(__m256i halves) {
-  return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
-          _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
-}
 
 inline __m128i LoadBytes16(const char* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -39,95 +31,151 @@ inline Vec Bf16ToFloat(__m128i bits) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
 
-// Reads the rows of one weight. Load() wants sixteen elements from `p` on.
-template <QuantFormat format>
-struct Reader {
-  static constexpr int kBytes = format == QuantFormat::kF32 ? 4 : 2;
+// Eight E4M3 codes as floats 2^120 times smaller: sign, exponent and mantissa moved to where a
+// float has them. A subnormal code becomes a subnormal float. Wrong for the NaN codes, which give
+// 480.
+inline Vec E4m3ToTinyFloat(const char* p) {
+  const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  const __m256i wide = _mm256_slli_epi32(_mm256_cvtepi8_epi32(codes), 20);
+  return _mm256_castsi256_ps(_mm256_and_si256(wide, _mm256_set1_epi32(int32_t(0x87F00000))));
+}
+constexpr float kTinyFactor = 0x1p120f;
 
-  static VecPair Load(const char* p) {
-    if constexpr (format == QuantFormat::kF32) {
-      const auto* floats = reinterpret_cast<const float*>(p);
-      return {_mm256_loadu_ps(floats), _mm256_loadu_ps(floats + 8)};
-    } else if constexpr (format == QuantFormat::kBF16) {
-      return {Bf16ToFloat(LoadBytes16(p)), Bf16ToFloat(LoadBytes16(p + 16))};
-    } else {
-      static_assert(format == QuantFormat::kF16);
-      return {_mm256_cvtph_ps(LoadBytes16(p)), _mm256_cvtph_ps(LoadBytes16(p + 16))};
-    }
+// The sixteen elements at `p` as they are stored: before the scale, and for E4M3 tiny.
+template <QuantFormat format>
+VecPair LoadStored(const char* p) {
+  if constexpr (format == QuantFormat::kF32) {
+    const auto* floats = reinterpret_cast<const float*>(p);
+    return {_mm256_loadu_ps(floats), _mm256_loadu_ps(floats + 8)};
+  } else if constexpr (format == QuantFormat::kBF16) {
+    return {Bf16ToFloat(LoadBytes16(p)), Bf16ToFloat(LoadBytes16(p + 16))};
+  } else if constexpr (format == QuantFormat::kF16) {
+    return {_mm256_cvtph_ps(LoadBytes16(p)), _mm256_cvtph_ps(LoadBytes16(p + 16))};
+  } else {
+    static_assert(format == QuantFormat::kF8Block128);
+    return {E4m3ToTinyFloat(p), E4m3ToTinyFloat(p + 8)};
   }
+}
+
+inline int32_t LoadWord(const void* p) {
+  int32_t word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  return word;
+}
+
+// How scaled weights are converted. The fast way is right unless a code is NaN or a scale is so
+// large that kTinyFactor overflows it: whoever uses it asks Exactness afterwards and if need be
+// starts again with the exact way. The other formats have one way.
+enum class Conversion { kFast, kExact };
+
+// The scale of the block that holds column `col`, ready for LoadScaled.
+template <Conversion conversion>
+Vec PreparedScale(const char* row_scales, int col) {
+  const void* at = row_scales + int64_t{col / kF8BlockSize} * 4;
+  const Vec scale = _mm256_castsi256_ps(_mm256_set1_epi32(LoadWord(at)));
+  return conversion == Conversion::kFast ? Mul(scale, Set(kTinyFactor)) : scale;
+}
+
+// The true values of tiny floats, NaN codes included.
+inline Vec FromTinyFloat(Vec tiny) {
+  const Vec magnitude = _mm256_andnot_ps(Set(-0.0f), tiny);
+  const Vec nan_code = _mm256_castsi256_ps(_mm256_set1_epi32(0x07F00000));
+  const Vec is_nan = _mm256_cmp_ps(magnitude, nan_code, _CMP_EQ_OQ);  // all bits set: a NaN
+  return Mul(_mm256_or_ps(tiny, is_nan), Set(kTinyFactor));
+}
+
+// The sixteen elements at `p`; `scale` is ignored by formats without scales.
+template <QuantFormat format, Conversion conversion>
+VecPair LoadScaled(const char* p, Vec scale) {
+  VecPair v = LoadStored<format>(p);
+  if constexpr (HasScales(format)) {
+    if constexpr (conversion == Conversion::kExact) {
+      v = {FromTinyFloat(v.low), FromTinyFloat(v.high)};
+    }
+    v = {Mul(v.low, scale), Mul(v.high, scale)};
+  }
+  return v;
+}
+
+// Whether the fast conversion was right for all that it saw.
+template <QuantFormat format>
+struct Exactness {
+  void See(const char*) {}
+  void SeeScale(Vec) {}
+  bool holds() const { return true; }
 };
 
 template <>
-struct Reader<QuantFormat::kF8Block128> {
-  static constexpr int kBytes = 1;
+struct Exactness<QuantFormat::kF8Block128> {
+  __m128i largest = _mm_setzero_si128();  // code without its sign, in each byte
+  Vec defects = _mm256_setzero_ps();      // x - x is not +0 for an x that is infinite or NaN
+
+  void See(const char* codes) {
+    const __m128i sign = _mm_set1_epi8(static_cast<char>(0x80));
+    largest = _mm_max_epu8(largest, _mm_or_si128(LoadBytes16(codes), sign));
+  }
+  void SeeScale(Vec prepared) { defects = _mm256_or_ps(defects, Sub(prepared, prepared)); }
+  bool holds() const {
+    const __m128i nan = _mm_cmpeq_epi8(largest, _mm_set1_epi8(static_cast<char>(0xFF)));
+    const __m256i bits = _mm256_castps_si256(defects);
+    return _mm_testz_si128(nan, nan) != 0 && _mm256_testz_si256(bits, bits) != 0;
+  }
 };
 
 template <QuantFormat format>
 const char* RowBytes(const WeightRows& weights, int row) {
   return static_cast<const char*>(weights.data) +
-         static_cast<int64_t>(row) * weights.cols * Reader<format>::kBytes;
+         static_cast<int64_t>(row) * weights.cols * kElementBytes<format>;
 }
 
-// The first scale of a row; kF8Block128 only.
+// The scales of the blocks of a row, one after another, unaligned; formats with scales only.
 inline const char* RowScales(const WeightRows& weights, int row) {
   const int64_t scale_row = (weights.first_row + row) / kF8BlockSize;
   return static_cast<const char*>(weights.scales) + scale_row * weights.scale_stride * 4;
 }
 
-inline float LoadScale(const char* scales, int block) {
-  float scale;
-  __builtin_memcpy(&scale, scales + static_cast<int64_t>(block) * 4, sizeof(scale));
-  return scale;
-}
-
 // Copies the last `count` < 16 elements of a row into `buffer` and fills it with zeros, so that
 // nothing past the row is read: the mapping may end there.
-template <int kBytes>
+template <QuantFormat format>
 const char* PaddedTail(const char* p, int count, char (&buffer)[64]) {
   for (char& byte : buffer) byte = 0;
-  for (int i = 0; i < count * kBytes; ++i) buffer[i] = p[i];
+  for (int i = 0; i < count * kElementBytes<format>; ++i) buffer[i] = p[i];
   return buffer;
 }
 
-// The elements at `p` whatever they are. `scale` is the block's; kF8Block128 only.
-template <QuantFormat format>
-VecPair LoadExact(const char* p, Vec scale) {
-  if constexpr (format == QuantFormat::kF8Block128) {
-    __m256i halves = E4m3AsHalves(LoadBytes16(p));
-    // Adding one to the last mantissa bit carries into bit 14 for the NaN codes alone; with that
-    // bit set the half is NaN.
-    const __m256i carry = _mm256_add_epi16(halves, _mm256_set1_epi16(0x80));
-    halves = _mm256_or_si256(halves, _mm256_and_si256(carry, _mm256_set1_epi16(0x4000)));
-    const VecPair v = HalvesToFloat(halves);
-    const Vec restore = Set(256.0f);  // exact, and apart from the scale so that it cannot overflow
-    return {Mul(Mul(v.low, restore), scale), Mul(Mul(v.high, restore), scale)};
-  } else {
-    return Reader<format>::Load(p);
+template <QuantFormat format, Conversion conversion>
+bool DecodeSpanBy(const WeightRows& weights, int row, int first, int count, float* out) {
+  const char* p = RowBytes<format>(weights, row) + int64_t{first} * kElementBytes<format>;
+  const char* scales = HasScales(format) ? RowScales(weights, row) : nullptr;
+  Exactness<format> exactness;
+  Vec scale = Set(0.0f);
+  for (int i = 0; i < count;) {
+    int end = count;
+    if constexpr (HasScales(format)) {
+      const int col = first + i;
+      end = Smaller(count, i + kF8BlockSize - col % kF8BlockSize);
+      scale = PreparedScale<conversion>(scales, col);
+      if constexpr (conversion == Conversion::kFast) exactness.SeeScale(scale);
+    }
+    for (; i < end; i += 16) {
+      const char* from = p + int64_t{i} * kElementBytes<format>;
+      char buffer[64];
+      if (count - i < 16) from = PaddedTail<format>(from, count - i, buffer);
+      if constexpr (conversion == Conversion::kFast) exactness.See(from);
+      const VecPair v = LoadScaled<format, conversion>(from, scale);
+      _mm256_storeu_ps(out + i, v.low);
+      _mm256_storeu_ps(out + i + 8, v.high);
+    }
   }
+  return conversion == Conversion::kExact || exactness.holds();
 }
 
 // Elements [first, first + count) of a row into `out`, then zeros up to a multiple of 16.
 // REQUIRES: first is a multiple of 16.
 template <QuantFormat format>
 void DecodeSpan(const WeightRows& weights, int row, int first, int count, float* out) {
-  constexpr int kBytes = Reader<format>::kBytes;
-  const char* p = RowBytes<format>(weights, row) + static_cast<int64_t>(first) * kBytes;
-  const char* scales = nullptr;
-  if constexpr (format == QuantFormat::kF8Block128) scales = RowScales(weights, row);
-  char buffer[64];
-  Vec scale = Set(0.0f);
-  for (int i = 0; i < count; i += 16) {
-    if constexpr (format == QuantFormat::kF8Block128) {
-      if (i == 0 || (first + i) % kF8BlockSize == 0) {
-        scale = Set(LoadScale(scales, (first + i) / kF8BlockSize));
-      }
-    }
-    const char* from = p + static_cast<int64_t>(i) * kBytes;
-    if (count - i < 16) from = PaddedTail<kBytes>(from, count - i, buffer);
-    const VecPair v = LoadExact<format>(from, scale);
-    _mm256_storeu_ps(out + i, v.low);
-    _mm256_storeu_ps(out + i + 8, v.high);
-  }
+  if (DecodeSpanBy<format, Conversion::kFast>(weights, row, first, count, out)) return;
+  DecodeSpanBy<format, Conversion::kExact>(weights, row, first, count, out);
 }
 
 }  // namespace

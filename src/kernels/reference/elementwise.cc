@@ -15,6 +15,16 @@ void RopeInterleaved(float* x, const float* cos, const float* sin, int size) {
   }
 }
 
+float MultiplyAddProbe(int64_t rounds) {
+  Vec sums[12] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (Vec& sum : sums) sum = MulAdd(sum, Set(0.5f), Set(1.0f));
+  }
+  float total = 0;
+  for (const Vec& sum : sums) total += Sum(sum);
+  return total;
+}
+
 }  // namespace
 
 void AddElementwise(KernelTable* table) {
@@ -27,6 +37,7 @@ void AddElementwise(KernelTable* table) {
   table->max = MaxOf;
   table->exp_and_sum = ExpAndSum;
   table->scale = Scale;
+  table->multiply_add_probe = MultiplyAddProbe;
 }
 
 }  // namespace hadal::reference

@@ -1,0 +1,67 @@
+#include "bench/support/limits.h"
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <memory>
+
+#include "sys/read_probe.h"
+
+namespace hadal::bench {
+namespace {
+
+// The shortest time of a call of body(), in seconds of processor time per thread.
+template <class Body>
+double BestTime(int calls, const ThreadPool& pool, const Body& body) {
+  double best = 1e9;
+  for (int call = 0; call < calls; ++call) {
+    const double start = ProcessorSeconds();
+    body();
+    best = std::min(best, (ProcessorSeconds() - start) / pool.num_threads());
+  }
+  return best;
+}
+
+}  // namespace
+
+ThreadPool& Pool(int num_threads) {
+  static std::map<int, std::unique_ptr<ThreadPool>> pools;
+  std::unique_ptr<ThreadPool>& pool = pools[num_threads];
+  if (pool == nullptr) pool = std::make_unique<ThreadPool>(num_threads);
+  return *pool;
+}
+
+double ProcessorSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool) {
+  constexpr int64_t kReadBytes = int64_t{256} << 20;
+  constexpr int64_t kRounds = 500'000;
+  static ReadProbe probe(kReadBytes, pool);
+  const double read = BestTime(5, *pool, [&] { probe.Pass(pool); });
+  const double operate = BestTime(10, *pool, [&] {
+    pool->ParallelFor(pool->num_threads(), [&](int, int) {
+      benchmark::DoNotOptimize(kernels.multiply_add_probe(kRounds));
+    });
+  });
+  const double ops = static_cast<double>(kRounds) * kProbeOps * pool->num_threads();
+  return {static_cast<double>(probe.bytes()) / read, ops / operate};
+}
+
+void Report(benchmark::State& state, const Work& work, const Limits& before, const Limits& after,
+            const ThreadPool& pool, std::vector<double>* seconds) {
+  const auto middle = seconds->begin() + static_cast<std::ptrdiff_t>(seconds->size() / 2);
+  std::nth_element(seconds->begin(), middle, seconds->end());
+  const double median = *middle / pool.num_threads();
+  const double read = std::max(before.read_bytes_per_s, after.read_bytes_per_s);
+  const double operate = std::max(before.ops_per_s, after.ops_per_s);
+  state.counters["GB/s"] = work.bytes / median / 1e9;
+  state.counters["Gop/s"] = work.ops / median / 1e9;
+  state.counters["read%"] = 100 * work.bytes / median / read;
+  state.counters["ops%"] = 100 * work.ops / median / operate;
+}
+
+}  // namespace hadal::bench
