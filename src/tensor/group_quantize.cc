@@ -10,15 +10,16 @@
 namespace hadal {
 namespace {
 
-float LargestMagnitude(std::span<const float> values) {
-  float largest = 0.0f;
-  for (const float value : values) largest = std::max(largest, std::fabs(value));
+template <class T>
+T LargestMagnitude(std::span<const T> values) {
+  T largest = 0;
+  for (const T value : values) largest = std::max(largest, std::fabs(value));
   return largest;
 }
 
-int RoundToCode(float value, float scale, int low, int high) {
-  if (scale == 0.0f) return 0;
-  return std::clamp(static_cast<int>(std::round(value / scale)), low, high);
+int RoundToCode(double value, double scale, int low, int high) {
+  if (scale == 0.0) return 0;
+  return std::clamp(static_cast<int>(std::nearbyint(value / scale)), low, high);
 }
 
 // The smallest power of two that is not below `value`, from its bits. REQUIRES: value is positive
@@ -31,26 +32,26 @@ float PowerOfTwoAbove(float value) {
 
 }  // namespace
 
-QuantizedGroup QuantizeAsymmetricInt4(std::span<const float> values) {
+QuantizedGroup QuantizeAsymmetricInt4(std::span<const double> values) {
   QuantizedGroup group;
-  float low = 0.0f, high = 0.0f;
-  for (const float value : values) {
+  double low = 0.0, high = 0.0;
+  for (const double value : values) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  group.scale = (high - low) / 15.0f;
+  group.scale = (high - low) / 15.0;
   group.zero_point = RoundToCode(-low, group.scale, 0, 15);
-  for (const float value : values) {
+  for (const double value : values) {
     const int code = RoundToCode(value, group.scale, -group.zero_point, 15 - group.zero_point);
     group.codes.push_back(code + group.zero_point);
   }
   return group;
 }
 
-QuantizedGroup QuantizeSymmetricInt4(std::span<const float> values) {
+QuantizedGroup QuantizeSymmetricInt4(std::span<const double> values) {
   QuantizedGroup group;
-  group.scale = LargestMagnitude(values) / 7.0f;
-  for (const float value : values) group.codes.push_back(RoundToCode(value, group.scale, -7, 7));
+  group.scale = LargestMagnitude(values) / 7.0;
+  for (const double value : values) group.codes.push_back(RoundToCode(value, group.scale, -7, 7));
   return group;
 }
 

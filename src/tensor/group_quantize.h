@@ -9,18 +9,19 @@
 namespace hadal {
 
 struct QuantizedGroup {
-  float scale = 0.0f;
+  double scale = 0.0;
   int zero_point = 0;      // value = (code - zero_point) * scale
   std::vector<int> codes;  // one per value
-  float value(size_t i) const { return static_cast<float>(codes[i] - zero_point) * scale; }
+  double value(size_t i) const { return (codes[i] - zero_point) * scale; }
 };
 
+// Ties go to the even code, as in the specification, whose examples are in double precision.
 // Codes 0 .. 15 with a zero point: scale = (max - min) / 15 over the values and zero. All-zero
 // groups have scale 0.
-QuantizedGroup QuantizeAsymmetricInt4(std::span<const float> values);
+QuantizedGroup QuantizeAsymmetricInt4(std::span<const double> values);
 
 // Codes -7 .. 7: scale = largest magnitude / 7.
-QuantizedGroup QuantizeSymmetricInt4(std::span<const float> values);
+QuantizedGroup QuantizeSymmetricInt4(std::span<const double> values);
 
 enum class ActivationScale { kFloat, kPowerOfTwo };
 
