@@ -7,6 +7,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace hadal {
 namespace {
 
@@ -30,6 +34,15 @@ int64_t MemInfoBytes(const std::string& key) {
   return kib * 1024;
 }
 
+#if defined(__x86_64__)
+// By its bit: the builtin of older clangs does not know the name. Registers are AVX's, so what the
+// operating system allows for AVX2 holds here too.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 ProcessorFeatures DetectProcessorFeatures() {
@@ -37,9 +50,8 @@ ProcessorFeatures DetectProcessorFeatures() {
 #if defined(__x86_64__)
   // The compiler's support library asks the operating system (XGETBV) as well as the processor.
   __builtin_cpu_init();
-  features.avx2_fma_f16c = __builtin_cpu_supports("avx2") != 0 &&
-                           __builtin_cpu_supports("fma") != 0 &&
-                           __builtin_cpu_supports("f16c") != 0;
+  features.avx2_fma_f16c =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && HasF16c();
   features.avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
