@@ -11,14 +11,16 @@
 namespace hadal {
 
 // What a chosen command does once the command line is parsed. Errors end the process with code 1
-// and one line.
+// and one line; kCancelled, after ctrl-C, with code 130 and none.
 using CommandBody = std::function<Status()>;
 
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
+void AddChatCommand(CLI::App* app, CommandBody* body);
 void AddInspectCommand(CLI::App* app, CommandBody* body);
 void AddLogitsCommand(CLI::App* app, CommandBody* body);
 void AddParseCommand(CLI::App* app, CommandBody* body);
 void AddRenderCommand(CLI::App* app, CommandBody* body);
+void AddRunCommand(CLI::App* app, CommandBody* body);
 void AddTokenizeCommand(CLI::App* app, CommandBody* body);
 
 }  // namespace hadal

@@ -3,15 +3,18 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/commands.h"
+#include "apps/interrupt.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"hadal: DeepSeek models, exact and fast", "hadal"};
   app.require_subcommand(1);
   hadal::CommandBody body;
+  hadal::AddChatCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddParseCommand(&app, &body);
   hadal::AddRenderCommand(&app, &body);
+  hadal::AddRunCommand(&app, &body);
   hadal::AddTokenizeCommand(&app, &body);
   try {
     app.parse(argc, argv);
@@ -21,6 +24,7 @@ int main(int argc, char** argv) {
   if (!body) return 2;
   const hadal::Status status = body();
   if (status.ok()) return 0;
+  if (status.code() == hadal::StatusCode::kCancelled) return hadal::kInterruptedExitCode;
   std::fprintf(stderr, "hadal: error: %s\n", status.message().c_str());
   return 1;
 }

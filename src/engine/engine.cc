@@ -47,7 +47,8 @@ SchedulerLimits LimitsOf(const RunnerOptions& options, const ModelInfo& info) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
-  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(options.runner.model_path);
+  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(
+      options.tokenizer_folder.empty() ? options.runner.model_path : options.tokenizer_folder);
   if (!tokenizer.ok() && tokenizer.status().code() != StatusCode::kNotFound)
     return tokenizer.status();
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, CreateRunner(options.runner));
@@ -70,6 +71,11 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner
 }
 
 Engine::~Engine() = default;
+
+bool Engine::is_chat_model() const {
+  if (!tokenizer_) return false;
+  return !tokenizer_->chat_template().empty() || layout_.layout == ChatLayout::kV32;
+}
 
 // Ids below it can be drawn.
 int Engine::num_tokens() const {

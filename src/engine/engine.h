@@ -25,6 +25,7 @@ namespace hadal {
 
 struct EngineOptions {
   RunnerOptions runner;
+  std::string tokenizer_folder;         // empty: runner.model_path
   std::optional<ChatLayout> layout;     // none: chosen from the model's own files
   int max_pending_sequences = 4096;     // running and waiting; more are refused
   int64_t max_unread_bytes = 16 << 20;  // of one response, before its reader counts as gone
@@ -53,6 +54,9 @@ class Engine {
   const ModelInfo& info() const { return runner_->info(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // may be null
   const ChatLayoutChoice& layout() const { return layout_; }
+  // Whether people expect the model to be asked in its chat layout: it has a chat template, or is
+  // of the version that was published without one.
+  bool is_chat_model() const;
   // Of info(): the model's own sampling settings, greedy without any.
   const SamplingParams& default_sampling() const { return info().default_sampling; }
   MetricsSnapshot metrics() const { return metrics_.Snapshot(); }

@@ -1,0 +1,16 @@
+// An engine for a command.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "runner/model_runner.h"
+
+namespace hadal {
+
+// `layout` is a layout's name, or empty for the model's own.
+Result<std::unique_ptr<Engine>> OpenEngine(const RunnerOptions& runner, const std::string& layout);
+
+}  // namespace hadal
