@@ -4,6 +4,9 @@
 #include <sstream>
 #include <string>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <sched.h>
 #include <unistd.h>
 
@@ -30,6 +33,15 @@ int64_t MemInfoBytes(const std::string& key) {
   return kib * 1024;
 }
 
+#if defined(__x86_64__)
+// By CPUID, since clang 14 does not know the name. AVX2 tells whether the kernel saves the
+// registers.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 ProcessorFeatures DetectProcessorFeatures() {
@@ -37,9 +49,8 @@ ProcessorFeatures DetectProcessorFeatures() {
 #if defined(__x86_64__)
   // The compiler's support library asks the operating system (XGETBV) as well as the processor.
   __builtin_cpu_init();
-  features.avx2_fma_f16c = __builtin_cpu_supports("avx2") != 0 &&
-                           __builtin_cpu_supports("fma") != 0 &&
-                           __builtin_cpu_supports("f16c") != 0;
+  features.avx2_fma_f16c =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && HasF16c();
   features.avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
