@@ -144,8 +144,9 @@ Status FileReader::CheckByteLevel(const object& stage, std::string_view key) con
 Status FileReader::ReadStage(const object& stage, std::string_view key,
                              std::vector<std::string>* patterns) {
   if (IsString(stage["type"], "Digits")) {
-    const bool is_one_by_one = !IsFalse(stage["individual_digits"]);
-    patterns->push_back(is_one_by_one ? R"(\p{N})" : R"(\p{N}+)");
+    bool is_one_by_one = false;
+    const bool is_given = stage["individual_digits"].get(is_one_by_one) == simdjson::SUCCESS;
+    patterns->push_back(is_given && is_one_by_one ? R"(\p{N})" : R"(\p{N}+)");
     return Status::Ok();
   }
   if (!IsString(stage["type"], "Split")) {
@@ -301,7 +302,7 @@ Status FileReader::ReadVocabulary(const object& vocab) {
 
 Status FileReader::AddMerge(std::string_view left, std::string_view right, size_t merge_idx) {
   BpeMerge merge;
-  std::string merged_bytes, merged_spelling;
+  std::string merged_bytes;
   for (const auto& [spelling, id] :
        {std::pair{left, &merge.left}, std::pair{right, &merge.right}}) {
     const std::optional<std::string> bytes = BytesOfSpelling(spelling);
@@ -312,13 +313,17 @@ Status FileReader::AddMerge(std::string_view left, std::string_view right, size_
                      Quoted(spelling));
     }
     merged_bytes += *bytes;
-    merged_spelling += spelling;
   }
-  merge.merged = file_.vocabulary.Find(merged_bytes);
+  // Trainers number words in the order of the merges that build them.
+  merge.merged = file_.merges.empty() ? kNoToken : TokenId{file_.merges.back().merged.value + 1};
+  if (!file_.vocabulary.IsWord(merge.merged, merged_bytes)) {
+    merge.merged = file_.vocabulary.Find(merged_bytes);
+  }
   if (merge.merged == kNoToken) {
-    if (added_.contains(merged_spelling)) return Status::Ok();
+    const std::string merged = fmt::format("{}{}", left, right);
+    if (added_.contains(merged)) return Status::Ok();
     return Corrupt(fmt::format("model.merges[{}]", merge_idx), "a merge that is a word",
-                   Quoted(merged_spelling));
+                   Quoted(merged));
   }
   file_.merges.push_back(merge);
   return Status::Ok();
