@@ -11,6 +11,7 @@
 
 #include "apps/commands.h"
 #include "apps/inspect_report.h"
+#include "apps/json_lines.h"
 #include "apps/model_path.h"
 #include "apps/units.h"
 #include "base/json.h"
@@ -92,8 +93,7 @@ void PrintJson(const InspectReport& report, bool wants_tensors) {
                    {"fits", report.memory.fits}};
   if (report.model) out["memory"]["cache_tokens"] = report.memory.cache_tokens;
   if (wants_tensors || !report.model) out["tensors"] = TensorList(checkpoint);
-  // All ASCII: U+0085 and U+2028, written as they are, end a line for some readers.
-  std::cout << out.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) << '\n';
+  PrintJsonLine(out);
 }
 
 void PrintRow(std::string_view label, std::string_view text) {
@@ -172,8 +172,7 @@ void PrintModel(const ModelReport& model) {
   PrintRow("attention", AttentionText(model.config));
   PrintRow("context", ContextText(model.config));
   PrintRow("parameters", ParametersText(model));
-  PrintRow("cache",
-           fmt::format("{} per token in float32", FormatBytes(model.cache_bytes_per_token)));
+  PrintRow("cache", fmt::format("{} per token", FormatBytes(model.cache_bytes_per_token)));
 }
 
 void PrintTensors(const Checkpoint& checkpoint) {

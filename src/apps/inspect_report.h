@@ -19,8 +19,8 @@ namespace hadal {
 struct ModelReport {
   ModelConfig config;
   ParameterCount parameters;
-  bool has_mtp = false;  // in the checkpoint
-  int64_t cache_bytes_per_token = 0;
+  bool has_mtp = false;               // in the checkpoint
+  int64_t cache_bytes_per_token = 0;  // of the main model; MTP keeps a layer more when it drafts
 };
 
 struct MemoryReport {

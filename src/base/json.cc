@@ -32,7 +32,8 @@ int BracketDepth(std::string_view text) {
 
 Status Mismatch(std::string_view what, std::string_view key, std::string_view expected,
                 const Json& found) {
-  std::string shown = DumpJson(found);
+  // All ASCII, so that a cut never leaves half a character.
+  std::string shown = found.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   return Status::Corrupt(fmt::format("{}: {}: expected {}, found {}", what, key, expected, shown));
 }

@@ -39,8 +39,8 @@ Result<ModelFolder> ReadModelFolder(const std::string& path) {
   ModelFolder folder;
   folder.folder = path;
   if (!fs::is_directory(status)) {
-    folder.folder = fs::path(path).parent_path().string();
-    if (folder.folder.empty()) folder.folder = ".";
+    const fs::path parent = fs::path(path).parent_path();
+    folder.folder = parent.empty() ? std::string(".") : parent.string();
   }
   const fs::path base(folder.folder);
   ASSIGN_OR_RETURN(folder.config, ReadJsonObject((base / "config.json").string()));

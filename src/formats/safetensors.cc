@@ -10,6 +10,7 @@
 #include <simdjson.h>
 
 #include "base/quote.h"
+#include "formats/dom_text.h"
 
 namespace hadal {
 namespace {
@@ -32,9 +33,6 @@ struct Entry {
 Status TensorError(const std::string& what, std::string_view name, const std::string& message) {
   return Status::Corrupt(fmt::format("{}: tensor {}: {}", what, Quoted(name), message));
 }
-
-// How a JSON value looks in a message.
-std::string Shown(dom::element value) { return Quoted(simdjson::minify(value), 60); }
 
 // The header's text. Its length comes from the file, so it is compared before it is added to.
 Result<std::string_view> HeaderText(std::span<const std::byte> file, const std::string& what) {
@@ -72,7 +70,8 @@ struct Fields {
 Result<Fields> ReadFields(std::string_view name, dom::element value, const std::string& what) {
   dom::object object;
   if (value.get(object) != simdjson::SUCCESS) {
-    return TensorError(what, name, fmt::format("expected a JSON object, found {}", Shown(value)));
+    return TensorError(what, name,
+                       fmt::format("expected a JSON object, found {}", ShownValue(value)));
   }
   Fields fields;
   for (const auto field : object) {
@@ -104,7 +103,7 @@ Status ReadDType(const Fields& fields, const std::string& what, Entry* entry) {
   if (!dtype) {
     return TensorError(what, entry->name,
                        fmt::format("dtype: expected one of the safetensors types, found {}",
-                                   Shown(*fields.dtype)));
+                                   ShownValue(*fields.dtype)));
   }
   entry->dtype = *dtype;
   return Status::Ok();
@@ -114,7 +113,7 @@ Status ReadShape(const Fields& fields, const std::string& what, Entry* entry) {
   const auto fault = [&] {
     return TensorError(what, entry->name,
                        fmt::format("shape: expected a list of non-negative integers, found {}",
-                                   Shown(*fields.shape)));
+                                   ShownValue(*fields.shape)));
   };
   dom::array sizes;
   if (fields.shape->get(sizes) != simdjson::SUCCESS) return fault();
@@ -138,7 +137,7 @@ Status ReadOffsets(const Fields& fields, const std::string& what, Entry* entry) 
     return TensorError(
         what, entry->name,
         fmt::format("data_offsets: expected [begin, end] with 0 <= begin <= end, found {}",
-                    Shown(*fields.data_offsets)));
+                    ShownValue(*fields.data_offsets)));
   }
   entry->begin = values[0];
   entry->end = values[1];
@@ -177,8 +176,9 @@ Status CheckMetadata(dom::element value, const std::string& what) {
     for (const auto field : object) is_sound = is_sound && field.value.is_string();
   }
   if (is_sound) return Status::Ok();
-  return Status::Corrupt(fmt::format(
-      "{}: safetensors __metadata__: expected an object of strings, found {}", what, Shown(value)));
+  return Status::Corrupt(
+      fmt::format("{}: safetensors __metadata__: expected an object of strings, found {}", what,
+                  ShownValue(value)));
 }
 
 Result<std::vector<Entry>> ReadEntries(dom::object header, const std::string& what) {

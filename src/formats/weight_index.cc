@@ -8,6 +8,7 @@
 #include <simdjson.h>
 
 #include "base/quote.h"
+#include "formats/dom_text.h"
 
 namespace hadal {
 namespace {
@@ -39,8 +40,7 @@ Result<dom::object> FindWeightMap(dom::object index, const std::string& what) {
   dom::object map;
   if (!found || found->get(map) != simdjson::SUCCESS) {
     return Status::Corrupt(fmt::format("{}: weight_map: expected an object of file names, found {}",
-                                       what,
-                                       found ? Quoted(simdjson::minify(*found), 60) : "nothing"));
+                                       what, found ? ShownValue(*found) : std::string("nothing")));
   }
   if (map.begin() == map.end()) {
     return Status::Corrupt(
@@ -70,8 +70,7 @@ Result<WeightIndex> ParseWeightIndex(std::string_view text, const std::string& w
     std::string_view file;
     if (field.value.get(file) != simdjson::SUCCESS || !IsPlainFileName(file)) {
       return Status::Corrupt(fmt::format("{}: weight_map: {}: expected a plain file name, found {}",
-                                         what, Quoted(field.key),
-                                         Quoted(simdjson::minify(field.value), 60)));
+                                         what, Quoted(field.key), ShownValue(field.value)));
     }
     auto number = numbers.find(file);
     if (number == numbers.end()) {

@@ -159,9 +159,11 @@ class Lookup {
         unreadable_.Text());
     const std::string_view layout = OtherLayout(checkpoint_);
     if (layout.empty()) return Status::Corrupt(std::move(message));
-    return Status::Unsupported(fmt::format(
-        "{}: weights: expected the published layout in F32, BF16, F16 or FP8, found {}; {}",
-        checkpoint_.path(), layout, "it is not supported"));
+    return Status::Unsupported(
+        fmt::format("{}: weights: expected the published layout in F32, BF16, F16 or FP8, found "
+                    "{}, which is not "
+                    "supported",
+                    checkpoint_.path(), layout));
   }
 
   const Checkpoint& checkpoint_;

@@ -66,9 +66,10 @@ class PartSums {
   std::array<int64_t, kNumWeightParts + 2> sums_ = {};
 };
 
-// Whether the number of `bits` is NaN or infinite: all bits of its exponent are set.
+// The first element in which all bits of `exponent` are set: NaN or infinity. -1 when there is
+// none.
 template <class T>
-int64_t FirstNotFinite(std::span<const std::byte> bytes, T exponent) {
+int64_t FirstWithAllBits(std::span<const std::byte> bytes, T exponent) {
   const auto count = static_cast<int64_t>(bytes.size() / sizeof(T));
   for (int64_t i = 0; i < count; ++i) {
     T bits;
@@ -82,17 +83,17 @@ int64_t FirstNotFinite(std::span<const std::byte> bytes, T exponent) {
 int64_t FirstNotFinite(const TensorInfo& tensor) {
   switch (tensor.dtype) {
     case DType::kF32:
-      return FirstNotFinite<uint32_t>(tensor.bytes, 0x7F800000);
+      return FirstWithAllBits<uint32_t>(tensor.bytes, 0x7F800000);
     case DType::kBF16:
-      return FirstNotFinite<uint16_t>(tensor.bytes, 0x7F80);
+      return FirstWithAllBits<uint16_t>(tensor.bytes, 0x7F80);
     case DType::kF16:
-      return FirstNotFinite<uint16_t>(tensor.bytes, 0x7C00);
+      return FirstWithAllBits<uint16_t>(tensor.bytes, 0x7C00);
     case DType::kF64:
-      return FirstNotFinite<uint64_t>(tensor.bytes, 0x7FF0000000000000);
+      return FirstWithAllBits<uint64_t>(tensor.bytes, 0x7FF0000000000000);
     case DType::kF8E4M3:  // no infinities; NaN has all bits below the sign
-      return FirstNotFinite<uint8_t>(tensor.bytes, 0x7F);
+      return FirstWithAllBits<uint8_t>(tensor.bytes, 0x7F);
     case DType::kF8E8M0:
-      return FirstNotFinite<uint8_t>(tensor.bytes, 0xFF);
+      return FirstWithAllBits<uint8_t>(tensor.bytes, 0xFF);
     default:
       return -1;
   }

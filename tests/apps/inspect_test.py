@@ -158,7 +158,7 @@ class BrokenModel(unittest.TestCase):
         data[at:at + 2] = b"\xC0\x7F"  # a BF16 NaN
         path.write_bytes(data)
         self.assertEqual(run("inspect", self.folder).returncode, 0)
-        check_refused(self, run("inspect", self.folder, "--check"), f'"{name}" at element 5', "in 1 tensors")
+        check_refused(self, run("inspect", self.folder, "--check"), f'"{name}" at element 5', "in 1 tensor:")
 
     def test_a_model_without_tokenizer_still_opens(self):
         report = json.loads(run("inspect", self.folder, "--json").stdout)
