@@ -38,8 +38,8 @@ class OneHotMixture {
   }
 
   static void Edit(std::string_view name, std::span<float> values) {
-    if (name.find("norm") != name.npos) return std::ranges::fill(values, 1.0f);
-    std::ranges::fill(values, 0.0f);  // attention adds nothing
+    const bool is_norm = name.find("norm") != name.npos;
+    std::ranges::fill(values, is_norm ? 1.0f : 0.0f);  // attention adds nothing
     if (name == "model.embed_tokens.weight") {
       for (int word = 0; word < kHidden; ++word) {
         values[word * kHidden] = 1.0f;
@@ -73,12 +73,7 @@ TEST(ExpertChoice, OutputShowsWhichExpertWorked) {
     const double r = std::sqrt(OneHotMixture::kHidden / 2.0);
     const double one = r / (1 + std::exp(-r)) * r;
     for (const Way& way : AllWays({1, 30})) {
-      const AllLogits found = ComputeLogits({.model_path = model.path(),
-                                             .num_threads = 2,
-                                             .kernels = way.kernels,
-                                             .attention_form = way.form,
-                                             .max_step_tokens = way.chunk},
-                                            tokens);
+      const AllLogits found = ComputeLogits(OptionsOf(model, way), tokens);
       ASSERT_EQ(found.main.num_rows, static_cast<int>(tokens.size()));
       for (size_t i = 0; i < tokens.size(); ++i) {
         const float* row = found.main.row(static_cast<int>(i));
@@ -95,7 +90,9 @@ TEST(ExpertChoice, FileShortOfOneExpertIsRefusedByName) {
   const Status written =
       WriteRandomModel(OneHotMixture::Config(), {.left_out = {last}}, dir.path());
   ASSERT_TRUE(written.ok()) << written.message();
-  const auto runner = LogitsRunner::Create({.model_path = dir.path()}, 8);
+  RunnerOptions options;
+  options.model_path = dir.path();
+  const auto runner = LogitsRunner::Create(options, 8);
   ASSERT_FALSE(runner.ok());
   EXPECT_EQ(runner.status().code(), StatusCode::kCorrupt);
   EXPECT_THAT(runner.status().message(), HasSubstr(last));

@@ -96,17 +96,21 @@ std::vector<Way> AllWays(const std::vector<int>& chunks) {
   return ways;
 }
 
+RunnerOptions OptionsOf(const ModelUnderTest& model, const Way& way) {
+  RunnerOptions options;
+  options.model_path = model.path();
+  options.num_threads = 2;
+  options.kernels = way.kernels;
+  options.attention_form = way.form;
+  options.max_step_tokens = way.chunk;
+  return options;
+}
+
 void ExpectAgreement(const ModelUnderTest& model, const ClearSequence& sequence,
                      const std::vector<Way>& ways) {
   ASSERT_FALSE(sequence.tokens.empty());
   for (const Way& way : ways) {
-    RunnerOptions options;
-    options.model_path = model.path();
-    options.num_threads = 2;
-    options.kernels = way.kernels;
-    options.attention_form = way.form;
-    options.max_step_tokens = way.chunk;
-    const AllLogits found = ComputeLogits(options, sequence.tokens);
+    const AllLogits found = ComputeLogits(OptionsOf(model, way), sequence.tokens);
     const auto what = [&] {
       return testing::Message() << way.kernels << ", " << FormName(way.form) << ", chunks of "
                                 << way.chunk << ", " << sequence.tokens.size() << " tokens";

@@ -56,6 +56,8 @@ struct Way {
 // Every usable kernel set, the three forms of attention, and each of `chunks`.
 std::vector<Way> AllWays(const std::vector<int>& chunks);
 
+RunnerOptions OptionsOf(const ModelUnderTest& model, const Way& way);
+
 // Every row of hadal's logits and MTP logits is within 1e-4 of the naive model's, as a share of the
 // row's largest |logit|, and finite. REQUIRES: model.is_sound().
 void ExpectAgreement(const ModelUnderTest& model, const ClearSequence& sequence,
