@@ -61,8 +61,8 @@ TEST_P(LongSequence, IsTheSameWhenThePromptIsSplitOverSeveralPasses) {
 
 INSTANTIATE_TEST_SUITE_P(Families, LongSequence,
                          testing::Values(ModelFamily::kV2Lite, ModelFamily::kV3),
-                         [](const testing::TestParamInfo<ModelFamily>& info) {
-                           return info.param == ModelFamily::kV3 ? "V3" : "V2Lite";
+                         [](const testing::TestParamInfo<ModelFamily>& it) {
+                           return it.param == ModelFamily::kV3 ? "V3" : "V2Lite";
                          });
 
 }  // namespace
