@@ -11,9 +11,3 @@ elseif(HADAL_BUILD_FUZZ)
 elseif(HADAL_SANITIZE)
   message(FATAL_ERROR "HADAL_SANITIZE is '${HADAL_SANITIZE}'; expected address or thread")
 endif()
-
-# Fuzz targets need to see the branches of all our code, and faults as they happen.
-if(HADAL_BUILD_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
-endif()

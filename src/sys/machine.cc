@@ -4,9 +4,6 @@
 #include <sstream>
 #include <string>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <sched.h>
 #include <unistd.h>
 
