@@ -301,7 +301,7 @@ Status FileReader::ReadVocabulary(const object& vocab) {
 
 Status FileReader::AddMerge(std::string_view left, std::string_view right, size_t merge_idx) {
   BpeMerge merge;
-  std::string merged_bytes, merged_spelling;
+  std::string merged_bytes;
   for (const auto& [spelling, id] :
        {std::pair{left, &merge.left}, std::pair{right, &merge.right}}) {
     const std::optional<std::string> bytes = BytesOfSpelling(spelling);
@@ -312,13 +312,17 @@ Status FileReader::AddMerge(std::string_view left, std::string_view right, size_
                      Quoted(spelling));
     }
     merged_bytes += *bytes;
-    merged_spelling += spelling;
   }
-  merge.merged = file_.vocabulary.Find(merged_bytes);
+  // Trainers number words in the order of the merges that build them.
+  merge.merged = file_.merges.empty() ? kNoToken : TokenId{file_.merges.back().merged.value + 1};
+  if (!file_.vocabulary.IsWord(merge.merged, merged_bytes)) {
+    merge.merged = file_.vocabulary.Find(merged_bytes);
+  }
   if (merge.merged == kNoToken) {
-    if (added_.contains(merged_spelling)) return Status::Ok();
+    const std::string merged = fmt::format("{}{}", left, right);
+    if (added_.contains(merged)) return Status::Ok();
     return Corrupt(fmt::format("model.merges[{}]", merge_idx), "a merge that is a word",
-                   Quoted(merged_spelling));
+                   Quoted(merged));
   }
   file_.merges.push_back(merge);
   return Status::Ok();

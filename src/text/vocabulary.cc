@@ -50,6 +50,7 @@ Vocabulary::AddResult Vocabulary::AddWord(TokenId id, std::string_view bytes) {
   const AddResult result = Store(id, bytes);
   if (result != AddResult::kAdded) return result;
   slot = {.hash = static_cast<uint32_t>(hash), .id = id.value};
+  tokens_[static_cast<size_t>(id.value)].is_word = true;
   ++num_words_;
   return AddResult::kAdded;
 }
@@ -61,6 +62,10 @@ Vocabulary::AddResult Vocabulary::AddLiteral(TokenId id, std::string_view bytes)
 TokenId Vocabulary::Find(std::string_view bytes) const {
   if (slots_.empty()) return kNoToken;
   return TokenId{slots_[FindSlot(bytes, HashBytes(bytes))].id};
+}
+
+bool Vocabulary::IsWord(TokenId id, std::string_view bytes) const {
+  return Bytes(id) == bytes && !bytes.empty() && tokens_[static_cast<size_t>(id.value)].is_word;
 }
 
 std::string_view Vocabulary::Bytes(TokenId id) const {

@@ -31,6 +31,9 @@ class Vocabulary {
   // The word with these bytes, or kNoToken.
   TokenId Find(std::string_view bytes) const;
 
+  // True when the word with these bytes has this id: quicker than Find() for who can guess.
+  bool IsWord(TokenId id, std::string_view bytes) const;
+
   // Bytes of a token; empty for an id without one. Valid until the next Add.
   std::string_view Bytes(TokenId id) const;
   bool Has(TokenId id) const { return !Bytes(id).empty(); }
@@ -41,6 +44,7 @@ class Vocabulary {
  private:
   struct Place {
     uint32_t offset = 0, length = 0;  // in bytes_; no token: length 0
+    bool is_word = false;
   };
   struct Slot {
     uint32_t hash = 0;
