@@ -48,18 +48,18 @@ Status EncodeLine(const Tokenizer& tokenizer, const TokenizeFlags& flags, const 
 }
 
 Result<std::vector<TokenId>> ReadIds(const Json& line, std::string_view what) {
-  const auto it = line.is_object() ? line.find("ids") : line.end();
-  if (!line.is_object() || it == line.end() || !it->is_array()) {
+  const Json list = HasValue(line, "ids") ? line["ids"] : Json();
+  if (!list.is_array()) {
     return Status::Corrupt(
-        fmt::format("{}: ids: expected a list of token ids, found {}", what,
-                    line.is_object() && it != line.end() ? "something else" : "nothing"));
+        fmt::format("{}: ids: expected a list of token ids, found {}", what, DumpJson(list)));
   }
   std::vector<TokenId> ids;
-  for (size_t i = 0; i < it->size(); ++i) {
-    const Json wrapped = {{"id", (*it)[i]}};
-    ASSIGN_OR_RETURN(const int64_t id,
-                     ReadInt(wrapped, "id", 0, INT32_MAX, fmt::format("{}: ids[{}]", what, i)));
-    ids.push_back(TokenId{static_cast<int32_t>(id)});
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_number_integer() || list[i] < 0 || list[i] > INT32_MAX) {
+      return Status::Corrupt(fmt::format("{}: ids[{}]: expected an integer from 0 to {}, found {}",
+                                         what, i, INT32_MAX, DumpJson(list[i])));
+    }
+    ids.push_back(TokenId{list[i].get<int32_t>()});
   }
   return ids;
 }

@@ -1,6 +1,7 @@
 #include "text/pattern_family.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -144,8 +144,9 @@ Status FileReader::CheckByteLevel(const object& stage, std::string_view key) con
 Status FileReader::ReadStage(const object& stage, std::string_view key,
                              std::vector<std::string>* patterns) {
   if (IsString(stage["type"], "Digits")) {
-    const bool is_one_by_one = !IsFalse(stage["individual_digits"]);
-    patterns->push_back(is_one_by_one ? R"(\p{N})" : R"(\p{N}+)");
+    bool is_one_by_one = false;
+    const bool is_given = stage["individual_digits"].get(is_one_by_one) == simdjson::SUCCESS;
+    patterns->push_back(is_given && is_one_by_one ? R"(\p{N})" : R"(\p{N}+)");
     return Status::Ok();
   }
   if (!IsString(stage["type"], "Split")) {
