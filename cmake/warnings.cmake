@@ -7,10 +7,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_compile_options(hadal_options INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -ffp-contract=off)
-# g++ 12 sees overlapping copies in std::string's operator+ at -O3 (its bug 105651).
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(hadal_options INTERFACE -Wno-restrict)
-endif()
 option(HADAL_WERROR "Treat warnings as errors" ON)
 if(HADAL_WERROR)
   target_compile_options(hadal_options INTERFACE -Werror)
