@@ -41,7 +41,9 @@ struct Conversation {
 };
 
 // From {"messages": [...], "tools": [...]?, "options": {...}?}; the order of keys in an object does
-// not matter. Content may be a string, null, or a list of text parts, which are joined.
+// not matter. Content may be a string, null, or a list of text parts, which are joined. Integers
+// beyond 64 bits in tools survive when the text was read with ParseJsonKeepingIntegers.
+// Without "options" the defaults of ChatOptions hold; a key left out of given options is false.
 // kInvalidArgument with the path of the field. `what` names the source in errors.
 Result<Conversation> ParseConversation(const Json& value, std::string_view what);
 

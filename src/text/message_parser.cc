@@ -1,5 +1,6 @@
 #include "text/message_parser.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/markers.h"

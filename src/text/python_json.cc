@@ -254,7 +254,9 @@ std::string PythonFloatRepr(double value) {
       std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
   const std::string_view text(buffer, static_cast<size_t>(end - buffer));
   const size_t e = text.find('e');
-  const int exponent = std::stoi(std::string(text.substr(e + 1)));
+  int exponent = 0;
+  std::from_chars(text.data() + e + 2, end, exponent);  // behind its sign, which is always there
+  if (text[e + 1] == '-') exponent = -exponent;
   if (exponent < -4 || exponent > 15) return std::string(text);
 
   std::string digits;

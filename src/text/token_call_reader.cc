@@ -2,6 +2,7 @@
 // Specification, 9.6:
 //   <calls begin><call begin>function<sep>NAME⏎```json⏎ARGUMENTS⏎```<call end>...<calls end>
 //   <calls begin><call begin>NAME<sep>ARGUMENTS<call end>...<calls end>
+#include <algorithm>
 #include <string>
 
 #include "text/markers.h"

@@ -1,7 +1,7 @@
 #include "text/message_parser.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 #include <utility>
@@ -476,14 +476,14 @@ TEST(MessageParser, TakesLinearTimeOnTextThatItMustHoldBack) {
       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"};
   const std::string fillers[] = {
       "\n", "<", "a", "`", "[", "<｜tool▁calls▁begin｜>", "<｜DSML｜function_calls>\n"};
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   for (const std::string& opening : openings) {
     for (const std::string& filler : fillers) {
       for (ChatLayout layout : {ChatLayout::kV3, ChatLayout::kV31, ChatLayout::kV32}) {
         MessageParser parser(layout, false);
         std::vector<MessageDelta> deltas;
         parser.Push(opening, &deltas);
-        for (int i = 0; i < 10000; ++i) parser.Push(filler, &deltas);
+        for (int i = 0; i < 4000; ++i) parser.Push(filler, &deltas);
         parser.Finish(false, &deltas);
       }
     }
@@ -495,13 +495,14 @@ TEST(MessageParser, TakesLinearTimeOnTextThatItMustHoldBack) {
       "<｜DSML｜function_calls><｜DSML｜invoke name=\"f", "<｜DSML｜parameter name=\"f"};
   for (const std::string& piece : unfinished) {
     std::string text = dsml;
-    for (int i = 0; i < 100000; ++i) text += piece;
+    for (int i = 0; i < 30000; ++i) text += piece;
     for (ChatLayout layout : {ChatLayout::kV3, ChatLayout::kV31, ChatLayout::kV32}) {
       Parse(layout, false, {text});
     }
   }
-  // 1.7 million pieces, and 20 MB; quadratic time would take hours.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  // 0.7 million pieces, and 6 MB at once. Seconds of the processor; quadratic time would take many
+  // minutes.
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 }  // namespace
