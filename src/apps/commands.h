@@ -15,6 +15,7 @@ namespace hadal {
 using CommandBody = std::function<Status()>;
 
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
+void AddDoctorCommand(CLI::App* app, CommandBody* body);
 void AddInspectCommand(CLI::App* app, CommandBody* body);
 void AddLogitsCommand(CLI::App* app, CommandBody* body);
 void AddParseCommand(CLI::App* app, CommandBody* body);
