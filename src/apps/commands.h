@@ -16,6 +16,7 @@ using CommandBody = std::function<Status()>;
 
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
 void AddChatCommand(CLI::App* app, CommandBody* body);
+void AddDoctorCommand(CLI::App* app, CommandBody* body);
 void AddInspectCommand(CLI::App* app, CommandBody* body);
 void AddLogitsCommand(CLI::App* app, CommandBody* body);
 void AddParseCommand(CLI::App* app, CommandBody* body);

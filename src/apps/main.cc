@@ -4,12 +4,14 @@
 
 #include "apps/commands.h"
 #include "apps/interrupt.h"
+#include "sys/mapping_registry.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"hadal: DeepSeek models, exact and fast", "hadal"};
   app.require_subcommand(1);
   hadal::CommandBody body;
   hadal::AddChatCommand(&app, &body);
+  hadal::AddDoctorCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddParseCommand(&app, &body);
@@ -22,6 +24,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (!body) return 2;
+  hadal::InstallMappingFaultHandler();
   const hadal::Status status = body();
   if (status.ok()) return 0;
   if (status.code() == hadal::StatusCode::kCancelled) return hadal::kInterruptedExitCode;

@@ -8,36 +8,47 @@
 namespace hadal {
 namespace {
 
-// The tables that this machine can run, made once.
-struct UsableSets {
-  std::array<KernelTable, 2> tables = {};
-  std::array<const KernelTable*, 2> pointers = {};
-  size_t count = 0;
+constexpr size_t kMaxSets = 2;
 
-  void Add(const KernelTable& table) {
-    tables[count] = table;
-    pointers[count] = &tables[count];
-    ++count;
-  }
+// Made once.
+struct KernelSets {
+  std::array<KernelTable, kMaxSets> tables = {};
+  std::array<KernelSet, kMaxSets> built = {};
+  std::array<const KernelTable*, kMaxSets> usable = {};
+  size_t num_built = 0, num_usable = 0;
 
-  UsableSets() {
-    Add(ReferenceKernels());
+  KernelSets() {
+    AddUsable(ReferenceKernels());
     [[maybe_unused]] const ProcessorFeatures features = DetectProcessorFeatures();
 #if defined(HADAL_KERNELS_AVX2)  // set by hadal_isa() where the set is built
-    if (features.avx2_fma_f16c) Add(Avx2Kernels(tables[count - 1]));
+    if (features.avx2_fma_f16c) {
+      AddUsable(Avx2Kernels(*usable[num_usable - 1]));
+    } else {
+      built[num_built++] = {"avx2", nullptr};
+    }
 #endif
+  }
+  KernelSets(const KernelSets&) = delete;  // it points into itself
+  KernelSets& operator=(const KernelSets&) = delete;
+
+  void AddUsable(const KernelTable& table) {
+    tables[num_usable] = table;
+    usable[num_usable] = &tables[num_usable];
+    built[num_built++] = {table.name, usable[num_usable++]};
   }
 };
 
-const UsableSets& Sets() {
-  static const UsableSets sets;
+const KernelSets& Sets() {
+  static const KernelSets sets;
   return sets;
 }
 
 }  // namespace
 
+std::span<const KernelSet> BuiltKernelSets() { return {Sets().built.data(), Sets().num_built}; }
+
 std::span<const KernelTable* const> UsableKernels() {
-  return {Sets().pointers.data(), Sets().count};
+  return {Sets().usable.data(), Sets().num_usable};
 }
 
 const KernelTable& BestKernels() { return *UsableKernels().back(); }

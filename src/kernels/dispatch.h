@@ -8,6 +8,14 @@
 
 namespace hadal {
 
+struct KernelSet {
+  const char* name;
+  const KernelTable* table;  // null when this machine cannot run it
+};
+
+// All sets of this build, in the order of UsableKernels().
+std::span<const KernelSet> BuiltKernelSets();
+
 // From the slowest ("reference") to the fastest. Every pointer of every table is set.
 std::span<const KernelTable* const> UsableKernels();
 

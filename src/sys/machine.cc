@@ -1,5 +1,7 @@
 #include "sys/machine.h"
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -43,6 +45,34 @@ bool HasF16c() {
 }
 #endif
 
+// The first line of a small file, or empty.
+std::string FirstLine(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The whole of `text` as a number, or 0.
+int64_t ToNumber(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+// What the control group allows; 0 when it sets no limit ("max") or there is none.
+int64_t ControlGroupMemoryBytes() { return ToNumber(FirstLine("/sys/fs/cgroup/memory.max")); }
+
+int NumCoresOfAffinity() {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+#endif
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 1 ? 1 : static_cast<int>(cores);
+}
+
 }  // namespace
 
 ProcessorFeatures DetectProcessorFeatures() {
@@ -65,23 +95,40 @@ std::string ProcessorName() {
   return name.empty() ? "unknown" : name;
 }
 
-int NumUsableCores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-#endif
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return cores < 1 ? 1 : static_cast<int>(cores);
+int CoresOfQuota(std::string_view cpu_max) {
+  const size_t space = cpu_max.find(' ');
+  if (space == std::string_view::npos) return 0;
+  const int64_t quota_us = ToNumber(cpu_max.substr(0, space));
+  const int64_t period_us = ToNumber(cpu_max.substr(space + 1));
+  if (quota_us <= 0 || period_us <= 0) return 0;
+  return static_cast<int>(std::min<int64_t>((quota_us - 1) / period_us + 1, 1 << 20));
 }
 
-int64_t TotalMemoryBytes() { return MemInfoBytes("MemTotal"); }
+int NumUsableCores() {
+  const int cores = std::max(1, NumCoresOfAffinity());
+  const int quota = CoresOfQuota(FirstLine("/sys/fs/cgroup/cpu.max"));
+  return quota == 0 ? cores : std::min(cores, quota);
+}
+
+int64_t LastCacheBytes() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  for (int name : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    const long bytes = sysconf(name);
+    if (bytes > 0) return bytes;
+  }
+#endif
+  return 0;
+}
+
+int64_t TotalMemoryBytes() {
+  const int64_t machine = MemInfoBytes("MemTotal");
+  const int64_t group = ControlGroupMemoryBytes();
+  return group > 0 && group < machine ? group : machine;
+}
 int64_t AvailableMemoryBytes() { return MemInfoBytes("MemAvailable"); }
 
 std::string HugePagePolicy() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string line;
-  std::getline(file, line);
+  const std::string line = FirstLine("/sys/kernel/mm/transparent_hugepage/enabled");
   const size_t open = line.find('['), close = line.find(']');
   if (open == std::string::npos || close == std::string::npos || close < open) return "unknown";
   return line.substr(open + 1, close - open - 1);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace hadal {
 
@@ -16,10 +17,19 @@ ProcessorFeatures DetectProcessorFeatures();
 // "AMD EPYC ..." or "unknown".
 std::string ProcessorName();
 
-// Cores that this process may run on.
+// Cores that this process may run on: those of its affinity, or fewer where its control group has a
+// quota. At least 1.
 int NumUsableCores();
 
-// Bytes of memory in all, and those that could be had now; 0 when unknown.
+// Whole cores that a control group's cpu.max ("200000 100000", "max 100000") allows, rounded up; 0
+// when it sets no limit or is not understood.
+int CoresOfQuota(std::string_view cpu_max);
+
+// Bytes of the last cache before memory; 0 when unknown.
+int64_t LastCacheBytes();
+
+// Bytes of memory in all (or those that the control group allows), and those that could be had now;
+// 0 when unknown.
 int64_t TotalMemoryBytes();
 int64_t AvailableMemoryBytes();
 

@@ -1,4 +1,4 @@
-// A file mapped read-only. The mapping lives as long as the object.
+// The bytes of a file, mapped read-only or read into memory. They live as long as the object.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,18 @@
 
 namespace hadal {
 
+struct Mapping;
+
+// Mapped files cost no memory of their own and no time before they are used; but if one is cut
+// short while it is in use, or its network disk goes away, the process must end (see
+// mapping_registry.h). A file that was read is safe from that.
+enum class FileAccess { kMap, kRead };
+
 class MappedFile {
  public:
-  // kNotFound, or kIo with the system's reason; anything but a regular file is kInvalidArgument.
-  static Result<MappedFile> Open(const std::string& path);
+  // kNotFound, or kIo with the system's reason; anything but a regular file is kInvalidArgument;
+  // kResourceExhausted when there is no memory to read it into.
+  static Result<MappedFile> Open(const std::string& path, FileAccess access = FileAccess::kMap);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -31,6 +39,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   int64_t size_ = 0;
+  Mapping* mapping_ = nullptr;  // null for a file that was read
 };
 
 // The whole of a small file. kInvalidArgument when it is larger than `max_bytes`; else as

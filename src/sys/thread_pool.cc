@@ -18,66 +18,82 @@ void Pause() {
 #endif
 }
 
-// Some microseconds of spinning and about as many yields cover the gaps inside a step; sleeping
-// covers idle time.
+// Some tens of microseconds of spinning and about as many of yielding cover the gaps inside a step;
+// sleeping covers idle time.
 constexpr int kSpins = 2000;
 constexpr int kYields = 200;
 
+// Number of the loop in the upper half, indices not yet handed out in the lower.
+uint64_t Ticket(uint32_t loop, uint32_t remaining) {
+  return (static_cast<uint64_t>(loop) << 32) | remaining;
+}
+uint32_t RemainingOf(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
+
 }  // namespace
 
-// A loop is published by raising `generation`. `pending` counts the workers that have not finished
-// with it, so the fields of a loop are never written while a worker may read them.
+// A loop is published by storing a new ticket. Whoever takes an index does so by lowering the
+// ticket, which fails if the loop has changed meanwhile; only then does it look at the fields of
+// the loop. The caller waits until all indices are done, not until all workers have come by: on a
+// machine whose cores are shared a worker may sleep through a whole loop, and nobody waits for it.
 struct ThreadPool::State {
   int num_threads = 1;
+  // Of the current loop. Written by the caller while no index is out.
   Call call = nullptr;
   const void* context = nullptr;
-  int count = 0;
-  alignas(64) std::atomic<int> next{0};
-  alignas(64) std::atomic<int> pending{0};
-  alignas(64) std::atomic<uint32_t> generation{0};
-  std::atomic<int> num_asleep{0};
+  uint32_t count = 0;
+  uint32_t loop = 0;
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  alignas(64) std::atomic<uint32_t> num_done{0};
+  alignas(64) std::atomic<int> num_asleep{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable wake;
   std::vector<std::thread> threads;
 
+  bool HasWork() const {
+    return RemainingOf(ticket.load()) != 0 || stop.load(std::memory_order_relaxed);
+  }
+
   void Drain(int worker) {
-    for (int index = next.fetch_add(1, std::memory_order_relaxed); index < count;
-         index = next.fetch_add(1, std::memory_order_relaxed)) {
-      call(context, index, worker);
+    uint64_t seen = ticket.load(std::memory_order_acquire);
+    while (RemainingOf(seen) != 0) {
+      if (!ticket.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+        continue;
+      }
+      call(context, static_cast<int>(count - RemainingOf(seen)), worker);
+      num_done.fetch_add(1, std::memory_order_release);
+      seen = ticket.load(std::memory_order_acquire);
     }
   }
 
-  // Waits until generation differs from `seen`.
-  void Await(uint32_t seen) {
+  void AwaitWork() {
     for (int i = 0; i < kSpins; ++i) {
-      if (generation.load(std::memory_order_acquire) != seen) return;
+      if (HasWork()) return;
       Pause();
     }
     for (int i = 0; i < kYields; ++i) {
-      if (generation.load(std::memory_order_acquire) != seen) return;
+      if (HasWork()) return;
       std::this_thread::yield();
     }
     std::unique_lock lock(mutex);
     num_asleep.fetch_add(1);
-    wake.wait(lock, [&] { return generation.load() != seen; });
+    wake.wait(lock, [this] { return HasWork(); });
     num_asleep.fetch_sub(1);
   }
 
   void Work(int worker) {
-    for (uint32_t seen = 0;;) {
-      Await(seen);
-      seen = generation.load(std::memory_order_acquire);
+    for (;;) {
+      AwaitWork();
       if (stop.load(std::memory_order_relaxed)) return;
       Drain(worker);
-      pending.fetch_sub(1, std::memory_order_release);
     }
   }
 
-  void Publish() {
-    generation.fetch_add(1);
-    // A sleeper counts itself before it looks at generation, and we raise generation before we look
-    // at the count (both sequentially consistent), so one of the two sees the other.
+  // After a change that HasWork() sees.
+  void WakeSleepers() {
+    // A sleeper counts itself before it looks for work, and we publish work before we look at the
+    // count (all sequentially consistent), so one of the two sees the other.
     if (num_asleep.load() == 0) return;
     const std::lock_guard lock(mutex);
     wake.notify_all();
@@ -94,7 +110,10 @@ ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
 
 ThreadPool::~ThreadPool() {
   state_->stop.store(true);
-  state_->Publish();
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->wake.notify_all();
+  }
   for (std::thread& thread : state_->threads) thread.join();
 }
 
@@ -109,12 +128,12 @@ void ThreadPool::Run(int count, Call call, const void* context) {
   State& state = *state_;
   state.call = call;
   state.context = context;
-  state.count = count;
-  state.next.store(0, std::memory_order_relaxed);
-  state.pending.store(state.num_threads - 1, std::memory_order_relaxed);
-  state.Publish();
+  state.count = static_cast<uint32_t>(count);
+  state.num_done.store(0, std::memory_order_relaxed);
+  state.ticket.store(Ticket(++state.loop, state.count));
+  state.WakeSleepers();
   state.Drain(0);
-  for (int spins = 0; state.pending.load(std::memory_order_acquire) != 0; ++spins) {
+  for (int spins = 0; state.num_done.load(std::memory_order_acquire) != state.count; ++spins) {
     if (spins < kSpins) {
       Pause();
     } else {

@@ -13,6 +13,17 @@ TEST(Dispatch, StartsFromTheReference) {
   EXPECT_EQ(&BestKernels(), UsableKernels().back());
 }
 
+TEST(Dispatch, ListsUsableSetsAmongThoseOfTheBuild) {
+  size_t num_usable = 0;
+  for (const KernelSet& set : BuiltKernelSets()) {
+    ASSERT_NE(set.name, nullptr);
+    if (set.table == nullptr) continue;
+    EXPECT_EQ(set.table, UsableKernels()[num_usable++]);
+    EXPECT_STREQ(set.name, set.table->name);
+  }
+  EXPECT_EQ(num_usable, UsableKernels().size());
+}
+
 TEST(Dispatch, FindsByName) {
   for (const KernelTable* table : UsableKernels()) EXPECT_EQ(FindKernels(table->name), table);
   EXPECT_EQ(FindKernels("no such set"), nullptr);
