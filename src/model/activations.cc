@@ -30,6 +30,7 @@ Result<Activations> Activations::Create(const ModelConfig& config, int max_step_
   Activations a;
   const int tokens = max_step_tokens, hidden = config.hidden_size,
             heads = config.num_attention_heads;
+  const int index_tokens = config.has_indexer() ? tokens : 0;
   const bool has_mtp = config.num_nextn_predict_layers > 0;
   const int widest =
       std::max(config.intermediate_size, config.n_shared_experts * config.moe_intermediate_size);
@@ -49,6 +50,8 @@ Result<Activations> Activations::Create(const ModelConfig& config, int max_step_
     carver.Take(tokens, config.index_n_heads, &a.index_weights);
     carver.Take(tokens, config.qk_rope_head_dim / 2, &a.cos);
     carver.Take(tokens, config.qk_rope_head_dim / 2, &a.sin);
+    carver.Take(index_tokens, config.qk_rope_head_dim / 2, &a.index_cos);
+    carver.Take(index_tokens, config.qk_rope_head_dim / 2, &a.index_sin);
     carver.Take(max_logit_rows, hidden, &a.logit_inputs);
     carver.Take(max_logit_rows, config.vocab_size, &a.logits);
     carver.Take(has_mtp ? tokens : 0, hidden, &a.mtp_hidden);

@@ -35,11 +35,13 @@ class Activations {
   FloatMatrix index_keys;     // [tokens, index_head_dim]
   FloatMatrix index_weights;  // [tokens, index_n_heads]
   FloatMatrix cos, sin;       // [tokens, qk_rope_head_dim / 2]
-  FloatMatrix logit_inputs;   // [logit rows, hidden_size]
-  FloatMatrix logits;         // [logit rows, vocab_size]
-  FloatMatrix mtp_hidden;  // [tokens, hidden_size]: the main model's final hidden states, for the
-                           // MTP module
-  FloatMatrix mtp_joined;  // [tokens, 2 * hidden_size]
+  // The same without YaRN's amplitude, of models with an indexer.
+  FloatMatrix index_cos, index_sin;
+  FloatMatrix logit_inputs;  // [logit rows, hidden_size]
+  FloatMatrix logits;        // [logit rows, vocab_size]
+  FloatMatrix mtp_hidden;    // [tokens, hidden_size]: the main model's final hidden states, for the
+                             // MTP module
+  FloatMatrix mtp_joined;    // [tokens, 2 * hidden_size]
   PositionSelection selection;
 
  private:

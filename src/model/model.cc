@@ -33,6 +33,8 @@ Model::Model(std::unique_ptr<Checkpoint> checkpoint, ModelConfig config, ModelWe
 
 void Model::LoadAngles(const ForwardBatch& batch, Activations* activations) const {
   rope_.FillAngles(batch.positions, activations->cos, activations->sin);
+  if (!config_.has_indexer()) return;
+  rope_.FillPlainAngles(batch.positions, activations->index_cos, activations->index_sin);
 }
 
 void Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {

@@ -43,13 +43,22 @@ RopeTable::RopeTable(const ModelConfig& config) {
 }
 
 void RopeTable::FillAngles(IndexView positions, FloatMatrix cos, FloatMatrix sin) const {
+  Fill(positions, amplitude_, cos, sin);
+}
+
+void RopeTable::FillPlainAngles(IndexView positions, FloatMatrix cos, FloatMatrix sin) const {
+  Fill(positions, 1.0, cos, sin);
+}
+
+void RopeTable::Fill(IndexView positions, double amplitude, FloatMatrix cos,
+                     FloatMatrix sin) const {
   for (int t = 0; t < static_cast<int>(positions.size()); ++t) {
     float* cos_row = cos.row_data(t);
     float* sin_row = sin.row_data(t);
     for (size_t i = 0; i < inverse_frequencies_.size(); ++i) {
       const double angle = positions[static_cast<size_t>(t)] * inverse_frequencies_[i];
-      cos_row[i] = static_cast<float>(std::cos(angle) * amplitude_);
-      sin_row[i] = static_cast<float>(std::sin(angle) * amplitude_);
+      cos_row[i] = static_cast<float>(std::cos(angle) * amplitude);
+      sin_row[i] = static_cast<float>(std::sin(angle) * amplitude);
     }
   }
 }

@@ -20,10 +20,14 @@ class RopeTable {
   // Multiplier of cos and sin: m(mscale) / m(mscale_all_dim). Specification, 3.6.
   double amplitude() const { return amplitude_; }
 
-  // cos and sin [positions, pairs] of position * f'_i.
+  // cos and sin [positions, pairs] of position * f'_i, times amplitude().
   void FillAngles(IndexView positions, FloatMatrix cos, FloatMatrix sin) const;
+  // The same without the amplitude: the indexer's rotation. Specification, 6.1.
+  void FillPlainAngles(IndexView positions, FloatMatrix cos, FloatMatrix sin) const;
 
  private:
+  void Fill(IndexView positions, double amplitude, FloatMatrix cos, FloatMatrix sin) const;
+
   std::vector<double> inverse_frequencies_;
   double amplitude_ = 1.0;
 };

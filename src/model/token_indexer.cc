@@ -30,8 +30,8 @@ void TokenIndexer::Rotate(FloatMatrix x, int num_parts, const Activations& activ
                   .part_stride = head_dim_,
                   .size = rope_dim_,
                   .style = rope_style_,
-                  .cos = activations.cos.Rows(0, x.rows),
-                  .sin = activations.sin.Rows(0, x.rows)});
+                  .cos = activations.index_cos.Rows(0, x.rows),
+                  .sin = activations.index_sin.Rows(0, x.rows)});
 }
 
 void TokenIndexer::Select(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {

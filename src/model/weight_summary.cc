@@ -130,10 +130,10 @@ Status CheckWeightsAreFinite(const Checkpoint& checkpoint) {
     faults.push_back(fmt::format("{} at element {}", Quoted(tensor.name), element));
   }
   if (count == 0) return Status::Ok();
-  return Status::Corrupt(
-      fmt::format("{}: weights: expected finite numbers, found NaN or infinity in {} tensors: {}{}",
-                  checkpoint.path(), count, fmt::join(faults, ", "),
-                  count > faults.size() ? fmt::format(" and {} more", count - faults.size()) : ""));
+  return Status::Corrupt(fmt::format(
+      "{}: weights: expected finite numbers, found NaN or infinity in {} tensor{}: {}{}",
+      checkpoint.path(), count, count == 1 ? "" : "s", fmt::join(faults, ", "),
+      count > faults.size() ? fmt::format(" and {} more", count - faults.size()) : ""));
 }
 
 }  // namespace hadal

@@ -88,9 +88,13 @@ ClearSequence ModelUnderTest::MakeSequence(std::vector<int> tokens) const {
 std::vector<Way> AllWays(const std::vector<int>& chunks) {
   std::vector<Way> ways;
   for (const KernelTable* table : UsableKernels()) {
+    const bool is_slow = table->name == std::string("reference");
     for (const AttentionForm form :
          {AttentionForm::kAuto, AttentionForm::kAbsorbed, AttentionForm::kExpanded}) {
-      for (const int chunk : chunks) ways.push_back({table->name, form, chunk});
+      for (const int chunk : chunks) {
+        if (is_slow && chunk != chunks[chunks.size() / 2]) continue;
+        ways.push_back({table->name, form, chunk});
+      }
     }
   }
   return ways;

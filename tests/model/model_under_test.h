@@ -53,7 +53,8 @@ struct Way {
   int chunk = 1;
 };
 
-// Every usable kernel set, the three forms of attention, and each of `chunks`.
+// Every usable kernel set, the three forms of attention, and each of `chunks`; the reference
+// kernels, which are slow, with the middle one only.
 std::vector<Way> AllWays(const std::vector<int>& chunks);
 
 RunnerOptions OptionsOf(const ModelUnderTest& model, const Way& way);

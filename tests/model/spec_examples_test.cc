@@ -90,8 +90,13 @@ struct Bench {
       positions.push_back(p);
       slots.push_back(p);
     }
-    RopeTable(config).FillAngles(positions, activations.cos.Rows(0, num_tokens),
-                                 activations.sin.Rows(0, num_tokens));
+    const RopeTable rope(config);
+    if (config.has_indexer()) {
+      rope.FillPlainAngles(positions, activations.index_cos.Rows(0, num_tokens),
+                           activations.index_sin.Rows(0, num_tokens));
+    }
+    rope.FillAngles(positions, activations.cos.Rows(0, num_tokens),
+                    activations.sin.Rows(0, num_tokens));
   }
 
   ForwardBatch Batch(bool is_absorbed, int first_sparse) {
