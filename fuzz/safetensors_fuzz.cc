@@ -18,9 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   size_t covered = 0;
   for (const TensorInfo& tensor : tensors.value()) {
-    HADAL_CHECK(tensor.bytes.empty() || (tensor.bytes.data() >= file.data() + 8 &&
-                                         tensor.bytes.data() + tensor.bytes.size() <=
-                                             file.data() + file.size()));
+    HADAL_CHECK(tensor.bytes.empty() ||
+                (tensor.bytes.data() >= file.data() + 8 &&
+                 tensor.bytes.data() + tensor.bytes.size() <= file.data() + file.size()));
     HADAL_CHECK(static_cast<int64_t>(tensor.bytes.size()) * 8 ==
                 tensor.num_elements() * DTypeBits(tensor.dtype));
     covered += tensor.bytes.size();

@@ -1,4 +1,5 @@
-// The name of the JSON type, for headers that only pass it on: base/json.h takes a second to compile.
+// The name of the JSON type, for headers that only pass it on: base/json.h takes a second to
+// compile.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

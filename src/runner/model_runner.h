@@ -20,7 +20,7 @@ enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
 struct RunnerOptions {
   std::string model_path = {};
-  int num_threads = 0;  // 0: all usable cores
+  int num_threads = 0;       // 0: all usable cores
   std::string kernels = {};  // empty: the best usable set
   AttentionForm attention_form = AttentionForm::kAuto;
   int max_step_tokens = 512;  // new tokens of a step, all sequences together
@@ -38,7 +38,7 @@ struct ModelInfo {
   int block_tokens = 0;
   int num_cache_blocks = 0;
   std::vector<TokenId> eos_tokens = {};  // of config.json and generation_config.json together
-  TokenId bos_token;                // -1: none
+  TokenId bos_token;                     // -1: none
   SamplingParams default_sampling = {};  // of generation_config.json; greedy without one
 };
 
