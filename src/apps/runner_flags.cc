@@ -44,8 +44,10 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
 Result<std::vector<TokenId>> ReadTokensFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokensFileBytes));
   ASSIGN_OR_RETURN(const Json list, ParseJson(text, path));
-  if (!list.is_array())
-    return Status::Corrupt(fmt::format("{}: expected a list of token ids", path));
+  if (!list.is_array() || list.empty()) {
+    return Status::Corrupt(fmt::format("{}: expected a list of at least one token id, found {}",
+                                       path, list.is_array() ? "an empty list" : "something else"));
+  }
   std::vector<TokenId> tokens;
   tokens.reserve(list.size());
   for (const Json& entry : list) {

@@ -19,7 +19,7 @@ void AddModelArgument(CLI::App* command, std::string* path);
 // --threads, --kernels, --form, --chunk.
 void AddRunnerFlags(CLI::App* command, RunnerOptions* options);
 
-// A JSON list of token ids. kCorrupt names the file and the entry.
+// A JSON list of token ids, not empty. kCorrupt names the file and the entry.
 Result<std::vector<TokenId>> ReadTokensFile(const std::string& path);
 
 }  // namespace hadal

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "apps/interrupt.h"
@@ -14,6 +15,18 @@ namespace {
 constexpr std::string_view kQuotes = "\"\"\"";
 constexpr const char* kPrompt = "> ";
 constexpr const char* kMorePrompt = ". ";
+
+// False when ctrl-C came first. A signal just before a read, or one that another thread took, would
+// not end the read: so wait in short turns and look.
+bool WaitForInput(InterruptGuard* interrupts) {
+  constexpr int kTurnMs = 100;
+  while (!interrupts->TakeInterrupt()) {
+    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    const int count = poll(&input, 1, kTurnMs);
+    if (count > 0 || (count < 0 && errno != EINTR)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -26,12 +39,12 @@ TerminalInput::Outcome TerminalInput::ReadLine(const char* prompt, std::string* 
   size_t line_end = 0;
   while ((line_end = buffer_.find('\n')) == std::string::npos && !is_at_end_) {
     char chunk[4096];
-    const ssize_t count = read(STDIN_FILENO, chunk, sizeof chunk);
-    if (interrupts.TakeInterrupt()) {
+    if (!WaitForInput(&interrupts)) {
       buffer_.clear();
       if (is_terminal_) std::fputs("\n(ctrl-D leaves)\n", stderr);
       return Outcome::kInterrupted;
     }
+    const ssize_t count = read(STDIN_FILENO, chunk, sizeof chunk);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       is_at_end_ = true;

@@ -166,7 +166,7 @@ class Failures(unittest.TestCase):
         check_refused(self, run("run", TINY, "--tokens", "/no/such/file"), "/no/such/file")
 
     def test_refuses_ids_that_do_not_exist(self):
-        for content, piece in (("[1, 4096]", "4096"), ("[-1]", "-1"), ("{}", "list"), ("[", "tokens.json"), ("[]", "prompt")):
+        for content, piece in (("[1, 4096]", "4096"), ("[-1]", "-1"), ("{}", "list"), ("[", "tokens.json"), ("[]", "at least one token id")):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "tokens.json"
                 path.write_text(content)
