@@ -1,16 +1,22 @@
 """hadal inspect, as scripts and people meet it."""
 import json
 import pathlib
+import resource
 import shutil
 import struct
 import tempfile
-import time
 import unittest
 
 from hadal_command import GOLDEN, SOURCE, check_refused, run
 
 FORMATS = GOLDEN / "formats"
 CONTAINERS = json.loads((FORMATS / "container_files.json").read_text())
+
+
+def child_seconds():
+    """Processor time of all finished children: what a busy machine does not stretch."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def read_header(path):
@@ -25,9 +31,9 @@ class Containers(unittest.TestCase):
     """C122 to C126: what container_files.json says of each file."""
 
     def check(self, path, expect):
-        start = time.monotonic()
+        start = child_seconds()
         process = run("inspect", path, "--json")
-        self.assertLess(time.monotonic() - start, 5)
+        self.assertLess(child_seconds() - start, 1)
         if expect == "reject":
             check_refused(self, process, path)
             return None
