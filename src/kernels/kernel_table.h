@@ -16,14 +16,16 @@
 
 namespace hadal {
 
-// Rows of a weight as stored (WeightLayout::kRows). See QuantizedMatrix for the meaning of the
-// scales.
+// Rows of a weight as stored. See QuantizedMatrix for the meaning of the scales.
 struct WeightRows {
   const void* data;    // row 0
   const void* scales;  // kF8Block128 only: float [.., scale_stride], unaligned
   int scale_stride;
   int first_row;  // row r uses scale row (first_row + r) / 128
-  int cols;       // elements of a row; rows follow each other without gaps
+  int cols;       // elements of a row; rows (or tiles) follow each other without gaps
+  // Grouped formats only, where row 0 begins a tile and cols is a multiple of 32.
+  int group_size = 0;
+  bool has_zero_points = false;
 };
 
 struct MatMulArgs {
@@ -33,6 +35,44 @@ struct MatMulArgs {
   WeightRows weights;  // [num_outputs, cols]
   int num_outputs;
   float* out;  // [num_rows, num_outputs], rows out_stride apart; must not overlap x
+  int64_t out_stride;
+  bool accumulate;  // out += product instead of out = product
+};
+
+// A row of activations rounded to bytes: in each group of columns
+//   scale = max |x| / 127,   code = x * (127 / max |x|) rounded to even, in [-127, 127];
+// a group whose largest magnitude is below 1e-30 has scale and codes 0; NaN and infinity make the
+// scale so.
+struct QuantizedRow {
+  int8_t* codes;  // [cols]
+  // [cols]: the codes once more, columns 0, 2, 1, 3 of every four, for sets that multiply words.
+  int16_t* words;
+  float* scales;       // [groups]
+  int16_t* pair_sums;  // [cols / 32, 2]: of codes whose column % 4 is 0 or 1, and 2 or 3
+};
+
+// Quantised rows that lie one after another: row t of each array starts at t times its width.
+struct QuantizedRows {
+  const int8_t* codes;
+  const int16_t* words;
+  const float* scales;
+  const int16_t* pair_sums;
+  int cols, num_groups;
+};
+
+// Products of grouped weights with rows rounded to bytes.
+//   out[t, o] = sum over groups g of (sum over i in g of (code[o, i] - zero[o, g]) * x_code[t, i])
+//   *
+//               (scale[o, g] * x_scale[t, g])
+// The inner sum is exact, the outer one is a chain of fused multiply-adds in ascending g, from
+// zero.
+struct GroupedMatMulArgs {
+  QuantizedRows x;         // quantised in the weight's groups
+  const int32_t* row_ids;  // row t of the product is row row_ids[t] of x; null: row t
+  int num_rows;
+  WeightRows weights;  // [num_outputs, cols]
+  int num_outputs;
+  float* out;  // [num_rows, num_outputs], rows out_stride apart
   int64_t out_stride;
   bool accumulate;  // out += product instead of out = product
 };
@@ -84,6 +124,11 @@ struct KernelTable {
   // float as code * scale first.
   void (*matmul[kNumQuantFormats])(const MatMulArgs& args);
 
+  void (*quantize_row)(const float* x, int cols, int group_size, const QuantizedRow& out);
+
+  // Of kInt8Group and kInt4Group only; null elsewhere.
+  void (*grouped_matmul[kNumQuantFormats])(const GroupedMatMulArgs& args);
+
   // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:
   // the product with the transposed weight, read as it is stored.
   void (*weighted_sum[kNumQuantFormats])(const WeightedSumArgs& args);
@@ -132,6 +177,11 @@ struct KernelTable {
   // multiplication and an addition count as two) on registers alone. The result only keeps the work
   // from being optimised away.
   float (*multiply_add_probe)(int64_t rounds);
+
+  // The same for the products of this set with 4-bit weights: `rounds` times integer_probe_ops
+  // operations.
+  int32_t (*integer_probe)(int64_t rounds);
+  int integer_probe_ops;  // operations of one round
 };
 
 inline constexpr int kProbeOps = 12 * 8 * 2;

@@ -10,7 +10,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr const char* kFormatNames[kNumQuantFormats] = {"F32", "BF16", "F16", "F8_E4M3"};
+constexpr const char* kFormatNames[kNumRowFormats] = {"F32", "BF16", "F16", "F8_E4M3"};
 // Neither sizes nor counts are multiples of what kernels take at a time.
 constexpr int kCols = 275, kOutputs = 29;
 
@@ -60,6 +60,8 @@ std::vector<uint8_t> StoredWeights(QuantFormat format, Random* random) {
       case QuantFormat::kF8Block128:
         store(i, static_cast<uint8_t>(i / kCols % 4 == 0 ? bits : bits & 0xF7));
         break;
+      default:
+        break;  // grouped formats: TryGrouped
     }
   }
   return bytes;
@@ -161,7 +163,7 @@ void TryElementwise(const KernelTable& kernels, Transcript* transcript) {
 
 Transcript TryAll(const KernelTable& kernels) {
   Transcript transcript;
-  for (int format = 0; format < kNumQuantFormats; ++format) {
+  for (int format = 0; format < kNumRowFormats; ++format) {
     TryFormat(kernels, static_cast<QuantFormat>(format), &transcript);
   }
   TryAttention(kernels, &transcript);
@@ -182,12 +184,12 @@ bool KnowsFormats(const KernelTable& kernels) {
   const std::vector<uint32_t> ones32(40, 0x3F800000);
   const std::vector<uint16_t> ones_bf16(40, 0x3F80), ones_f16(40, 0x3C00);
   const std::vector<uint8_t> largest_e4m3(40, 0x7E);
-  const void* data[kNumQuantFormats] = {ones32.data(), ones_bf16.data(), ones_f16.data(),
+  const void* data[kNumRowFormats] = {ones32.data(), ones_bf16.data(), ones_f16.data(),
                                         largest_e4m3.data()};
-  const float expected[kNumQuantFormats] = {40, 40, 40, 40 * 224};
+  const float expected[kNumRowFormats] = {40, 40, 40, 40 * 224};
   const Floats x(40, 1.0f);
   const float scale = 0.5f;
-  for (size_t format = 0; format < kNumQuantFormats; ++format) {
+  for (size_t format = 0; format < kNumRowFormats; ++format) {
     float out = 0;
     kernels.matmul[format]({.x = x.data(),
                             .x_stride = 40,

@@ -249,9 +249,9 @@ void ReadTokenIds(Reader* reader, ModelConfig* config) {
   }
 }
 
-// Whether a weight is FP8 is decided by its dtype; the key only tells what we cannot read.
-// Specification, 1.3.
-void CheckQuantization(Reader* reader) {
+// Whether a weight is FP8 is decided by its dtype; the key only tells what we cannot read, and that
+// U8 matrices are tiles. Specification, 1.3.
+void ReadQuantization(Reader* reader, ModelConfig* config) {
   if (!reader->Has("quantization_config")) return;
   const Json& quantization = reader->config()["quantization_config"];
   const std::string what = reader->what() + ": quantization_config";
@@ -259,8 +259,18 @@ void CheckQuantization(Reader* reader) {
   std::string method, format;
   inner.StringOr("quant_method", "", &method);
   inner.StringOr("fmt", "e4m3", &format);
+  if (inner.status().ok() && method == "hadal") {
+    int version = 0;
+    inner.Size("version", &version, 1, INT32_MAX);
+    if (inner.status().ok() && version != 1) {
+      inner.Fail(Unsupported(inner, "version", "1", std::to_string(version)));
+    }
+    config->has_grouped_weights = true;
+    reader->Fail(inner.status());
+    return;
+  }
   if (inner.status().ok() && method != "fp8") {
-    inner.Fail(Unsupported(inner, "quant_method", "fp8", Quoted(method)));
+    inner.Fail(Unsupported(inner, "quant_method", "fp8 or hadal", Quoted(method)));
   }
   if (inner.status().ok() && format != "e4m3") {
     inner.Fail(Unsupported(inner, "fmt", "e4m3", Quoted(format)));
@@ -284,7 +294,7 @@ Result<ModelConfig> ModelConfig::Parse(const Json& config, const std::string& wh
   Reader reader(config, what);
   ReadModelType(&reader, &parsed);
   RETURN_IF_ERROR(reader.status());
-  CheckQuantization(&reader);
+  ReadQuantization(&reader, &parsed);
   ReadFixedChoices(&reader);
   ReadSizes(&reader, &parsed);
   ReadExperts(&reader, &parsed);

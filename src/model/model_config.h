@@ -57,8 +57,9 @@ struct ModelConfig {
   RopeScaling rope_scaling;
   int max_position_embeddings = 0;
   bool tie_word_embeddings = false;
-  int bos_token_id = -1;           // -1: the file names none
-  std::vector<int> eos_token_ids;  // of config.json; generation_config.json may add more
+  bool has_grouped_weights = false;  // U8 matrices are tiles of a grouped format (block_layout.h)
+  int bos_token_id = -1;             // -1: the file names none
+  std::vector<int> eos_token_ids;    // of config.json; generation_config.json may add more
 
   // Reads config.json (both spellings of the rope keys; family defaults where a key is absent and
   // the family has one) and validates it. `what` names the file in errors. kCorrupt: a value that

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/quote.h"
+#include "tensor/group_tiles.h"
 
 namespace hadal {
 namespace {
@@ -81,18 +82,43 @@ class Lookup {
       if (!weight.has_fallback) missing_.Add(Quoted(weight.name) + " " + ShapeText(weight.shape));
       return;
     }
+    const bool is_matrix = weight.shape.size() == 2;
+    FoundWeight entry = {.role = weight.role,
+                         .layer_idx = weight.layer_idx,
+                         .expert_idx = weight.expert_idx,
+                         .tensor = tensor};
+    if (is_matrix) {
+      entry.rows = static_cast<int>(weight.shape[0]);
+      entry.cols = static_cast<int>(weight.shape[1]);
+    }
+    if (config_.has_grouped_weights && tensor->dtype == DType::kU8 && is_matrix) {
+      return LookAtTiles(weight, &entry);
+    }
     if (tensor->shape != weight.shape) {
       misshapen_.Add(fmt::format("{}: expected {}, found {} in {}", Quoted(weight.name),
                                  ShapeText(weight.shape), ShapeText(tensor->shape),
                                  FileName(*tensor)));
       return;
     }
-    FoundWeight entry = {.role = weight.role,
-                         .layer_idx = weight.layer_idx,
-                         .expert_idx = weight.expert_idx,
-                         .tensor = tensor};
-    const bool is_matrix = weight.shape.size() == 2;
     if (ReadFormat(weight, is_matrix, &entry)) found_.weights.push_back(entry);
+  }
+
+  // A grouped matrix is stored as [tiles, bytes of a tile]; the width of a tile tells its format.
+  void LookAtTiles(const ExpectedWeight& weight, FoundWeight* entry) {
+    const std::vector<int64_t>& shape = entry->tensor->shape;
+    const std::optional<GroupShape> group_shape =
+        shape.size() == 2 && shape[0] == NumTiles(entry->rows) ? ShapeOfTiles(entry->cols, shape[1])
+                                                               : std::nullopt;
+    if (!group_shape) {
+      misshapen_.Add(fmt::format(
+          "{}: expected {} as [{}, bytes of a tile of a grouped format], found {} in {}",
+          Quoted(weight.name), ShapeText(weight.shape), NumTiles(entry->rows), ShapeText(shape),
+          FileName(*entry->tensor)));
+      return;
+    }
+    entry->format = group_shape->format;
+    entry->group_shape = *group_shape;
+    found_.weights.push_back(*entry);
   }
 
   // False, with a fault noted, when the type cannot be read.

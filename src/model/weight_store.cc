@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "model/weight_lookup.h"
 #include "model/weight_names.h"
+#include "tensor/group_tiles.h"
 #include "tensor/scalar.h"
 
 namespace hadal {
@@ -87,9 +88,14 @@ class Binder {
   }
 
   Status BindMatrix(const FoundWeight& weight, QuantizedMatrix* matrix) {
+    if (IsGrouped(weight.format)) {
+      *matrix =
+          GroupedView(weight.group_shape, weight.rows, weight.cols, weight.tensor->bytes.data());
+      return Status::Ok();
+    }
     matrix->format = weight.format;
-    matrix->rows = static_cast<int>(weight.tensor->shape[0]);
-    matrix->cols = static_cast<int>(weight.tensor->shape[1]);
+    matrix->rows = weight.rows;
+    matrix->cols = weight.cols;
     matrix->data = weight.tensor->bytes.data();
     if (weight.scales == nullptr) return Status::Ok();
     matrix->scale_stride = static_cast<int>(weight.scales->shape[1]);

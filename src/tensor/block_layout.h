@@ -13,12 +13,21 @@ enum class QuantFormat : uint8_t {
   kF16,
   kF8Block128,  // E4M3FN codes; one float scale per 128 x 128 block, which multiplies
                 // (specification, 7.3)
+  kInt8Group,   // codes -127 .. 127 times the scale of their group; symmetric, because -128 has no
+                // counterpart and byte products would overflow
+  kInt4Group,   // (codes 0 .. 15 - zero point) times the scale of their group; without stored zero
+                // points it is 8
 };
-inline constexpr int kNumQuantFormats = 4;
+inline constexpr int kNumQuantFormats = 6;
+inline constexpr int kNumRowFormats = 4;  // the first ones, which are stored row by row
+
+constexpr bool IsGrouped(QuantFormat format) {
+  return format == QuantFormat::kInt8Group || format == QuantFormat::kInt4Group;
+}
 
 inline constexpr int kF8BlockSize = 128;
 
-// Bytes of one element.
+// Bytes of one element of a format that is stored row by row; 0 for grouped formats.
 constexpr int64_t ElementBytes(QuantFormat format) {
   switch (format) {
     case QuantFormat::kF32:
@@ -28,13 +37,61 @@ constexpr int64_t ElementBytes(QuantFormat format) {
       return 2;
     case QuantFormat::kF8Block128:
       return 1;
+    case QuantFormat::kInt8Group:
+    case QuantFormat::kInt4Group:
+      return 0;
   }
   return 0;
 }
 
-// In which order the bytes lie. Decided by the backend at load.
+// In which order the bytes lie.
 enum class WeightLayout : uint8_t {
-  kRows,  // row-major as in the file, any alignment
+  kRows,   // row-major as in the file, any alignment
+  kTiles,  // of grouped formats, in files and in memory: see below
 };
+
+// Grouped formats. Sixteen rows (outputs) form a tile; tiles follow each other, the last one filled
+// up with zero rows. A tile is a chain of blocks, one for each group of columns: a product reads it
+// as one stream, and a vector register takes whole outputs, so that no shuffle is needed on any
+// processor. A group has 32, 64 or 128 columns; the last of a row may be shorter, by a multiple of
+// 32. A block holds
+//   - for every four columns, a step: of kInt8Group 64 bytes, byte 4 r + c the code of row r and
+//     column c; of kInt4Group 32 bytes, byte 4 r + c with the code of row r in the lower and of row
+//     r + 8 in the upper half;
+//   - sixteen scales, binary16, one per row;
+//   - with zero points, eight bytes: the one of row r in the lower half of byte r, of row r + 8 in
+//     the upper half.
+inline constexpr int kTileRows = 16;
+inline constexpr int kStepCols = 4;
+inline constexpr int kSmallestGroup = 32;
+
+// How a grouped matrix is cut.
+struct GroupShape {
+  QuantFormat format = QuantFormat::kInt4Group;
+  int group_size = 32;           // 32, 64 or 128
+  bool has_zero_points = false;  // kInt4Group only
+
+  friend constexpr bool operator==(const GroupShape&, const GroupShape&) = default;
+};
+
+constexpr int64_t StepBytes(QuantFormat format) {
+  return kTileRows * kStepCols / (format == QuantFormat::kInt4Group ? 2 : 1);
+}
+
+// Bytes of a block's codes alone, and of the block.
+constexpr int64_t CodeBytes(const GroupShape& shape, int group_cols) {
+  return group_cols / kStepCols * StepBytes(shape.format);
+}
+constexpr int64_t BlockBytes(const GroupShape& shape, int group_cols) {
+  return CodeBytes(shape, group_cols) + 2 * kTileRows + (shape.has_zero_points ? kTileRows / 2 : 0);
+}
+
+// Bytes of a tile of `cols` columns. REQUIRES: cols is a multiple of 32.
+constexpr int64_t TileBytes(const GroupShape& shape, int cols) {
+  const int full = cols / shape.group_size, rest = cols % shape.group_size;
+  return full * BlockBytes(shape, shape.group_size) + (rest > 0 ? BlockBytes(shape, rest) : 0);
+}
+
+constexpr int NumTiles(int rows) { return (rows + kTileRows - 1) / kTileRows; }
 
 }  // namespace hadal

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "tensor/group_tiles.h"
 #include "tensor/scalar.h"
 
 namespace hadal {
@@ -32,6 +33,9 @@ float ElementAt(const QuantizedMatrix& matrix, int row, int col) {
       const int64_t block = block_row * matrix.scale_stride + col / kF8BlockSize;
       return E4m3ToFloat(LoadAt<uint8_t>(matrix.data, i)) * LoadAt<float>(matrix.scales, block);
     }
+    case QuantFormat::kInt8Group:
+    case QuantFormat::kInt4Group:
+      return GroupedElement(matrix.group_shape(), matrix.cols, matrix.data, row, col);
   }
   return 0;
 }

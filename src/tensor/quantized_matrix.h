@@ -22,16 +22,26 @@ struct QuantizedMatrix {
   const std::byte* scales = nullptr;
   int scale_stride = 0;
   int first_row = 0;  // where row 0 stands in the matrix that `scales` describes
+  // Grouped formats, whose layout is kTiles and whose scales lie among the codes.
+  int group_size = 0;
+  bool has_zero_points = false;
 
   bool empty() const { return data == nullptr; }
-  int64_t row_bytes() const { return cols * ElementBytes(format); }
+  GroupShape group_shape() const { return {format, group_size, has_zero_points}; }
 
-  // One head's part, one expert's, one rank's.
+  // Bytes in front of row `first`. REQUIRES: of a grouped format a multiple of 16.
+  int64_t OffsetOfRow(int first) const {
+    if (!IsGrouped(format)) return first * cols * ElementBytes(format);
+    HADAL_DCHECK(first % kTileRows == 0);
+    return first / kTileRows * TileBytes(group_shape(), cols);
+  }
+
+  // One head's part, one expert's, one rank's. REQUIRES: as OffsetOfRow.
   QuantizedMatrix Rows(int first, int count) const {
     HADAL_DCHECK(first >= 0 && count >= 0 && first + count <= rows);
     QuantizedMatrix part = *this;
     part.rows = count;
-    part.data = data + first * row_bytes();
+    part.data = data + OffsetOfRow(first);
     part.first_row = first_row + first;
     return part;
   }

@@ -51,6 +51,8 @@ class StoredWeight {
         return SetCode(r, c, FloatToFp16(value));
       case QuantFormat::kF8Block128:
         return SetCode(r, c, FloatToE4m3(value * 32));
+      default:
+        HADAL_CHECK(false);  // grouped formats: tests/kernels/grouped_test.cc
     }
   }
   template <class Code>
@@ -86,7 +88,7 @@ class StoredWeight {
         return Bf16ToFloat(Read<uint16_t>(p));
       case QuantFormat::kF16:
         return Fp16ToFloat(Read<uint16_t>(p));
-      case QuantFormat::kF8Block128:
+      default:
         break;
     }
     const int64_t block = int64_t{(first_row_ + r) / 128} * scale_stride_ + c / 128;

@@ -13,18 +13,20 @@ namespace hadal {
 inline constexpr int kMaxOutputsPerShare = 64;
 
 // Outputs that one thread takes at a time: at least four shares a thread where there is enough to
-// do, so that a late thread costs little, and never less than 8, where a kernel stops being
-// efficient.
+// do, so that a late thread costs little, and whole tiles of 16.
 inline int OutputsPerShare(int num_outputs, int num_threads) {
-  return std::clamp(RoundUp(CeilDiv(num_outputs, 4 * num_threads), 8), 8, kMaxOutputsPerShare);
+  return std::clamp(RoundUp(CeilDiv(num_outputs, 4 * num_threads), kTileRows), kTileRows,
+                    kMaxOutputsPerShare);
 }
 
 inline WeightRows KernelRows(const QuantizedMatrix& w, int first) {
-  return {.data = w.data + first * w.row_bytes(),
+  return {.data = w.data + w.OffsetOfRow(first),
           .scales = w.scales,
           .scale_stride = w.scale_stride,
           .first_row = w.first_row + first,
-          .cols = w.cols};
+          .cols = w.cols,
+          .group_size = w.group_size,
+          .has_zero_points = w.has_zero_points};
 }
 
 }  // namespace hadal

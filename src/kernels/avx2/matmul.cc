@@ -133,6 +133,11 @@ void FewRowsAllOutputs(const MatMulArgs& args) {
 }
 
 template <QuantFormat format>
+void GroupedFloatMatMul(const MatMulArgs& args) {
+  ManyRows<format>(args, 0, args.num_outputs);
+}
+
+template <QuantFormat format>
 void MatMul(const MatMulArgs& args) {
   // As many sums as the registers hold beside the operands; scaled formats need more for those.
   constexpr bool kScaled = HasScales(format);
@@ -163,7 +168,11 @@ void DecodeRow(const WeightRows& weights, int row, float* out) {
 template <QuantFormat format>
 void AddFormat(KernelTable* table) {
   constexpr auto kIdx = static_cast<int>(format);
-  table->matmul[kIdx] = MatMul<format>;
+  if constexpr (IsGrouped(format)) {
+    table->matmul[kIdx] = GroupedFloatMatMul<format>;
+  } else {
+    table->matmul[kIdx] = MatMul<format>;
+  }
   table->decode_row[kIdx] = DecodeRow<format>;
 }
 
@@ -174,6 +183,8 @@ void AddMatMul(KernelTable* table) {
   AddFormat<QuantFormat::kBF16>(table);
   AddFormat<QuantFormat::kF16>(table);
   AddFormat<QuantFormat::kF8Block128>(table);
+  AddFormat<QuantFormat::kInt8Group>(table);
+  AddFormat<QuantFormat::kInt4Group>(table);
 }
 
 }  // namespace hadal::avx2

@@ -10,6 +10,8 @@ namespace hadal::avx2 {
 
 void AddMatMul(KernelTable* table);
 void AddWeightedSum(KernelTable* table);
+void AddGrouped(KernelTable* table);
+void AddQuantizeRow(KernelTable* table);
 void AddAttention(KernelTable* table);
 void AddElementwise(KernelTable* table);
 

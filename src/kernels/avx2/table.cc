@@ -8,6 +8,8 @@ KernelTable Avx2Kernels(KernelTable base) {
   table.name = "avx2";
   avx2::AddMatMul(&table);
   avx2::AddWeightedSum(&table);
+  avx2::AddGrouped(&table);
+  avx2::AddQuantizeRow(&table);
   avx2::AddAttention(&table);
   avx2::AddElementwise(&table);
   return table;

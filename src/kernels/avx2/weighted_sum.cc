@@ -129,6 +129,10 @@ void AddWeightedSum(KernelTable* table) {
   table->weighted_sum[static_cast<int>(QuantFormat::kF16)] = WeightedSum<QuantFormat::kF16>;
   table->weighted_sum[static_cast<int>(QuantFormat::kF8Block128)] =
       WeightedSum<QuantFormat::kF8Block128>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kInt8Group)] =
+      ManyRows<QuantFormat::kInt8Group>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kInt4Group)] =
+      ManyRows<QuantFormat::kInt4Group>;
 }
 
 }  // namespace hadal::avx2

@@ -170,12 +170,45 @@ bool DecodeSpanBy(const WeightRows& weights, int row, int first, int count, floa
   return conversion == Conversion::kExact || exactness.holds();
 }
 
+// Of grouped weights. A row lies four bytes here and four there, so this is slow; it serves
+// products with float activations, which are there to measure against.
+template <QuantFormat format>
+void DecodeGroupedSpan(const WeightRows& weights, int row, int first, int count, float* out) {
+  const GroupShape shape = {format, weights.group_size, weights.has_zero_points};
+  const int64_t block_bytes = BlockBytes(shape, shape.group_size);
+  const int r = row % kTileRows, in_step = format == QuantFormat::kInt4Group ? r % 8 : r;
+  const auto* tile =
+      static_cast<const char*>(weights.data) + row / kTileRows * TileBytes(shape, weights.cols);
+  for (int col = first; col < first + count;) {
+    const int group = col / shape.group_size, begin = group * shape.group_size;
+    const int end = Smaller(begin + shape.group_size, weights.cols);
+    const char* block = tile + group * block_bytes;
+    const char* scales = block + CodeBytes(shape, end - begin);
+    uint16_t bits;
+    __builtin_memcpy(&bits, scales + 2 * r, 2);
+    const float scale = _cvtsh_ss(bits);
+    const int pair = shape.has_zero_points ? scales[2 * kTileRows + r % 8] & 255 : 0x88;
+    const int zero = r >= 8 ? pair >> 4 : pair & 15;
+    for (const int last = Smaller(end, first + count); col < last; ++col) {
+      const int i = col - begin;
+      const char code = block[i / kStepCols * StepBytes(format) + in_step * kStepCols + i % 4];
+      const int value =
+          format == QuantFormat::kInt8Group ? code : (r >= 8 ? (code >> 4) & 15 : code & 15) - zero;
+      out[col - first] = static_cast<float>(value) * scale;
+    }
+  }
+}
+
 // Elements [first, first + count) of a row into `out`, then zeros up to a multiple of 16.
 // REQUIRES: first is a multiple of 16.
 template <QuantFormat format>
 void DecodeSpan(const WeightRows& weights, int row, int first, int count, float* out) {
-  if (DecodeSpanBy<format, Conversion::kFast>(weights, row, first, count, out)) return;
-  DecodeSpanBy<format, Conversion::kExact>(weights, row, first, count, out);
+  if constexpr (IsGrouped(format)) {
+    return DecodeGroupedSpan<format>(weights, row, first, count, out);
+  } else {
+    if (DecodeSpanBy<format, Conversion::kFast>(weights, row, first, count, out)) return;
+    DecodeSpanBy<format, Conversion::kExact>(weights, row, first, count, out);
+  }
 }
 
 }  // namespace

@@ -49,6 +49,46 @@ inline float DecodeE4m3(uint8_t code) {
   return std::bit_cast<float>(sign | ((exponent + 120) << 23) | (mantissa << 20));
 }
 
+// Codes, scale and zero point of one row in one group of a grouped weight; block_layout.h says
+// where they are.
+struct GroupOfRow {
+  const unsigned char* codes;  // of this row's tile
+  int row_in_tile;
+  float scale;
+  int zero_point;
+};
+
+template <QuantFormat format>
+GroupOfRow FindGroup(const WeightRows& weights, int row, int group) {
+  const GroupShape shape = {format, weights.group_size, weights.has_zero_points};
+  const int rest = weights.cols - group * shape.group_size;
+  const int size = rest < shape.group_size ? rest : shape.group_size;
+  const auto* block = static_cast<const unsigned char*>(weights.data) +
+                      row / kTileRows * TileBytes(shape, weights.cols) +
+                      group * BlockBytes(shape, shape.group_size);
+  const int r = row % kTileRows;
+  const unsigned char* scales = block + CodeBytes(shape, size);
+  GroupOfRow found = {block, r, DecodeF16(LoadUnaligned<uint16_t>(scales, r)), 0};
+  if (format == QuantFormat::kInt4Group) {
+    const int pair = shape.has_zero_points ? scales[2 * kTileRows + r % 8] : 0x88;
+    found.zero_point = r >= 8 ? pair >> 4 : pair & 15;
+  }
+  return found;
+}
+
+// Code minus zero point of column `col` of the group.
+template <QuantFormat format>
+int GroupedCode(const GroupOfRow& group, int col) {
+  const int64_t step = col / kStepCols * StepBytes(format);
+  const int r = group.row_in_tile;
+  if constexpr (format == QuantFormat::kInt8Group) {
+    return static_cast<int8_t>(group.codes[step + r * kStepCols + col % kStepCols]);
+  } else {
+    const int pair = group.codes[step + r % 8 * kStepCols + col % kStepCols];
+    return (r >= 8 ? pair >> 4 : pair & 15) - group.zero_point;
+  }
+}
+
 // Element (row, col) of a stored weight.
 template <QuantFormat format>
 float Element(const WeightRows& weights, int row, int col) {
@@ -59,6 +99,9 @@ float Element(const WeightRows& weights, int row, int col) {
     return DecodeBf16(LoadUnaligned<uint16_t>(weights.data, idx));
   } else if constexpr (format == QuantFormat::kF16) {
     return DecodeF16(LoadUnaligned<uint16_t>(weights.data, idx));
+  } else if constexpr (IsGrouped(format)) {
+    const GroupOfRow group = FindGroup<format>(weights, row, col / weights.group_size);
+    return static_cast<float>(GroupedCode<format>(group, col % weights.group_size)) * group.scale;
   } else {
     static_assert(format == QuantFormat::kF8Block128);
     const int64_t scale_row = (weights.first_row + row) / kF8BlockSize;

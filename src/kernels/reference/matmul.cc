@@ -77,6 +77,8 @@ void AddProducts(KernelTable* table) {
   AddFormat<QuantFormat::kBF16>(table);
   AddFormat<QuantFormat::kF16>(table);
   AddFormat<QuantFormat::kF8Block128>(table);
+  AddFormat<QuantFormat::kInt8Group>(table);
+  AddFormat<QuantFormat::kInt4Group>(table);
 }
 
 }  // namespace hadal::reference

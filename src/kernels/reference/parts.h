@@ -6,6 +6,7 @@
 namespace hadal::reference {
 
 void AddProducts(KernelTable* table);
+void AddGrouped(KernelTable* table);
 void AddAttention(KernelTable* table);
 void AddElementwise(KernelTable* table);
 

@@ -7,6 +7,7 @@ KernelTable ReferenceKernels() {
   KernelTable table = {};
   table.name = "reference";
   reference::AddProducts(&table);
+  reference::AddGrouped(&table);
   reference::AddAttention(&table);
   reference::AddElementwise(&table);
   return table;
