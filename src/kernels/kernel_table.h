@@ -126,8 +126,8 @@ struct KernelTable {
 
   void (*quantize_row)(const float* x, int cols, int group_size, const QuantizedRow& out);
 
-  // Of kInt8Group and kInt4Group only; null elsewhere.
-  void (*grouped_matmul[kNumQuantFormats])(const GroupedMatMulArgs& args);
+  // By GroupedIdx.
+  void (*grouped_matmul[kNumGroupedFormats])(const GroupedMatMulArgs& args);
 
   // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:
   // the product with the transposed weight, read as it is stored.

@@ -94,14 +94,14 @@ Guarded<float> Product(const KernelTable& kernels, const QuantizedRows& x, int n
   if (num_outputs < 0) num_outputs = w.rows() - first;
   Guarded<float> out(int64_t{num_rows} * num_outputs);
   std::fill(out.begin(), out.end(), std::numeric_limits<float>::infinity());
-  kernels.grouped_matmul[static_cast<int>(w.shape().format)]({.x = x,
-                                                              .row_ids = row_ids,
-                                                              .num_rows = num_rows,
-                                                              .weights = w.Rows(first),
-                                                              .num_outputs = num_outputs,
-                                                              .out = out.data(),
-                                                              .out_stride = num_outputs,
-                                                              .accumulate = false});
+  kernels.grouped_matmul[GroupedIdx(w.shape().format)]({.x = x,
+                                                        .row_ids = row_ids,
+                                                        .num_rows = num_rows,
+                                                        .weights = w.Rows(first),
+                                                        .num_outputs = num_outputs,
+                                                        .out = out.data(),
+                                                        .out_stride = num_outputs,
+                                                        .accumulate = false});
   return out;
 }
 
@@ -196,7 +196,7 @@ TEST_P(Grouped, LargestCodesDoNotOverflow) {
     const std::vector<float> row(kCols, x);
     const RoundedRows rounded(kernels(), row.data(), 1, kCols, shape().group_size);
     std::vector<float> out(16);
-    kernels().grouped_matmul[static_cast<int>(shape().format)](
+    kernels().grouped_matmul[GroupedIdx(shape().format)](
         {.x = rounded.view(),
          .row_ids = nullptr,
          .num_rows = 1,

@@ -195,7 +195,7 @@ int32_t IntegerProbe(int64_t rounds) {
 
 template <QuantFormat format>
 void AddFormat(KernelTable* table) {
-  table->grouped_matmul[static_cast<int>(format)] = GroupedMatMul<format>;
+  table->grouped_matmul[GroupedIdx(format)] = GroupedMatMul<format>;
 }
 
 }  // namespace

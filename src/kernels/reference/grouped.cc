@@ -87,9 +87,9 @@ int32_t IntegerProbe(int64_t rounds) {
 
 void AddGrouped(KernelTable* table) {
   table->quantize_row = QuantizeRow;
-  table->grouped_matmul[static_cast<int>(QuantFormat::kInt8Group)] =
+  table->grouped_matmul[GroupedIdx(QuantFormat::kInt8Group)] =
       GroupedMatMul<QuantFormat::kInt8Group>;
-  table->grouped_matmul[static_cast<int>(QuantFormat::kInt4Group)] =
+  table->grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] =
       GroupedMatMul<QuantFormat::kInt4Group>;
   table->integer_probe = IntegerProbe;
   table->integer_probe_ops = 16;
