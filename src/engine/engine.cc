@@ -137,6 +137,8 @@ std::vector<Submission> Engine::Split(const GenerationRequest& request, const En
     output->stream = stream;
     if (tokenizer_) output->decoder.emplace(tokenizer_.get());
     if (prompt.is_chat) output->parser.emplace(layout_.layout, prompt.starts_in_reasoning);
+    output->opening = PromptText(request.opening);
+    output->max_tool_calls = request.max_tool_calls;
     output->stops = StopMatcher(request.stop);
     output->usage.prompt_tokens = static_cast<int>(prompt.tokens.size());
     output->submitted_us = options_.clock();
@@ -152,7 +154,7 @@ Result<Engine::EncodedPrompt> Engine::Encode(const GenerationRequest& request) c
     return Status::Unsupported(
         "prompt: this model has no tokenizer.json, so it takes token ids only");
   if (const auto* text = std::get_if<std::string>(&request.input)) return EncodeText(*text);
-  return EncodeConversation(std::get<Conversation>(request.input));
+  return EncodeConversation(std::get<Conversation>(request.input), request.opening);
 }
 
 // The caller writes the whole prompt, so added tokens may be written in it. Whether it begins with
@@ -167,11 +169,14 @@ Result<Engine::EncodedPrompt> Engine::EncodeText(const std::string& text) const 
   return prompt;
 }
 
-Result<Engine::EncodedPrompt> Engine::EncodeConversation(const Conversation& conversation) const {
-  ASSIGN_OR_RETURN(const Prompt rendered, RenderChat(layout_.layout, conversation));
+Result<Engine::EncodedPrompt> Engine::EncodeConversation(const Conversation& conversation,
+                                                         const Prompt& opening) const {
+  ASSIGN_OR_RETURN(Prompt rendered, RenderChat(layout_.layout, conversation));
+  const bool starts_in_reasoning = StartsInReasoning(layout_.layout, rendered);
+  rendered.insert(rendered.end(), opening.begin(), opening.end());
   return EncodedPrompt{.tokens = tokenizer_->Encode(rendered),
                        .is_chat = true,
-                       .starts_in_reasoning = StartsInReasoning(layout_.layout, rendered)};
+                       .starts_in_reasoning = starts_in_reasoning};
 }
 
 std::vector<TokenId> Engine::StopTokens(const GenerationRequest& request) const {

@@ -70,7 +70,8 @@ class Engine {
   int num_tokens() const;
   Result<EncodedPrompt> Encode(const GenerationRequest& request) const;
   Result<EncodedPrompt> EncodeText(const std::string& text) const;
-  Result<EncodedPrompt> EncodeConversation(const Conversation& conversation) const;
+  Result<EncodedPrompt> EncodeConversation(const Conversation& conversation,
+                                           const Prompt& opening) const;
   std::vector<TokenId> StopTokens(const GenerationRequest& request) const;
   std::vector<Submission> Split(const GenerationRequest& request, const EncodedPrompt& prompt,
                                 const std::shared_ptr<ResponseStream>& stream) const;

@@ -11,6 +11,7 @@
 #include "base/types.h"
 #include "batch/sampling_params.h"
 #include "text/chat_message.h"
+#include "text/tokenizer.h"
 
 namespace hadal {
 
@@ -19,6 +20,9 @@ struct GenerationRequest {
   // and to which the begin token is added when it has none; or a conversation for the model's
   // layout.
   std::variant<std::vector<TokenId>, std::string, Conversation> input;
+  // Of a conversation: how the answer begins, in the layout's markup (ToolCallOpening). The model
+  // reads it as part of the prompt, the reader gets it as part of the answer.
+  Prompt opening;
   SamplingParams sampling;           // its seed is not looked at
   std::optional<uint64_t> seed;      // none: one is drawn and reported
   int num_choices = 1;               // answers to the same prompt
@@ -27,6 +31,7 @@ struct GenerationRequest {
   std::vector<TokenId> stop_tokens;  // beside the model's own end tokens
   bool ignore_eos = false;           // the model's own end tokens are like any other
   int priority = 0;                  // smaller ones first
+  int max_tool_calls = -1;           // the answer ends where one more would begin; -1: no limit
   std::string cache_salt;            // prompts share cached work only with equal salts
 };
 

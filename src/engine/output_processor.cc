@@ -57,6 +57,7 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
 
 bool OutputProcessor::EmitToken(const SampledToken& token, const StepResult& result,
                                 OutputSequence* sequence) {
+  if (!sequence->opening.empty()) EmitText(std::exchange(sequence->opening, {}), sequence);
   part_.AddToken(sequence->choice_idx, token, result);
   ++sequence->usage.completion_tokens;
   return sequence->decoder && EmitText(sequence->decoder->Push(token.token), sequence);
@@ -77,6 +78,9 @@ bool OutputProcessor::EmitDeltas(OutputSequence* sequence) {
     }
     // Stop strings act on the answer only, and none goes on behind what is not answer.
     LetGo(sequence);
+    if (delta.kind == MessageDelta::Kind::kToolCallStart &&
+        sequence->num_tool_calls++ == sequence->max_tool_calls)
+      return true;
     part_.AddPiece(sequence->choice_idx, delta.kind, delta.tool_call_idx, delta.text);
   }
   return false;
@@ -98,6 +102,7 @@ void OutputProcessor::LetGo(OutputSequence* sequence) {
 void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::string_view error,
                               OutputSequence* sequence) {
   if (!met_stop_string && sequence->decoder) {
+    if (!sequence->opening.empty()) EmitText(std::exchange(sequence->opening, {}), sequence);
     const bool was_cut = finish != FinishReason::kStop;
     met_stop_string = EmitText(sequence->decoder->Finish(), sequence);
     if (sequence->parser && !met_stop_string) {
@@ -108,8 +113,8 @@ void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::st
     if (!met_stop_string) LetGo(sequence);
     if (met_stop_string && finish == FinishReason::kLength) finish = FinishReason::kStop;
   }
-  if (finish == FinishReason::kStop && sequence->parser &&
-      !sequence->parser->message().tool_calls.empty())
+  if (finish == FinishReason::kStop && sequence->num_tool_calls > 0 &&
+      sequence->max_tool_calls != 0)
     finish = FinishReason::kToolCalls;
   ResponseEnd end{.choice_idx = sequence->choice_idx,
                   .finish = finish,

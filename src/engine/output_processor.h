@@ -29,6 +29,8 @@ struct OutputSequence {
   std::shared_ptr<ResponseStream> stream;
   std::optional<StreamDecoder> decoder;  // none without a tokenizer
   std::optional<MessageParser> parser;   // none: all text is the answer
+  std::string opening;                   // text before that of the first token
+  int max_tool_calls = -1, num_tool_calls = 0;
   StopMatcher stops{{}};
   Usage usage;
   int64_t submitted_us = 0, started_us = -1, first_token_us = -1, last_token_us = -1;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace hadal {
 
 void ResponseChunk::Clear() {
@@ -50,8 +52,25 @@ void ResponseChunk::Append(const ResponseChunk& part) {
 ResponseStream::ResponseStream(ResponseHead head, int64_t max_unread_bytes)
     : head_(std::move(head)), max_unread_bytes_(max_unread_bytes) {}
 
+bool ResponseStream::MustTell() {
+  if (!listener_ || was_told_ || !has_news()) return false;
+  was_told_ = true;
+  return true;
+}
+
+void ResponseStream::SetListener(std::function<void()> listener) {
+  bool must_tell = false;
+  {
+    const std::lock_guard lock(mutex_);
+    HADAL_CHECK(!listener_);
+    listener_ = std::move(listener);
+    must_tell = MustTell();
+  }
+  if (must_tell) listener_();
+}
+
 bool ResponseStream::Write(const ResponseChunk& part) {
-  bool is_in_time = false;
+  bool is_in_time = false, must_tell = false;
   {
     const std::lock_guard lock(mutex_);
     pending_.Append(part);
@@ -59,13 +78,16 @@ bool ResponseStream::Write(const ResponseChunk& part) {
     const size_t unread = pending_.text.size() + pending_.tokens.size() * sizeof(ResponseToken) +
                           pending_.top_logprobs.size() * sizeof(TokenLogprob);
     is_in_time = static_cast<int64_t>(unread) <= max_unread_bytes_;
+    must_tell = MustTell();
   }
   arrived_.notify_one();
+  if (must_tell) listener_();
   return is_in_time;
 }
 
 ResponseStream::ReadOutcome ResponseStream::Take(ResponseChunk* chunk) {
   chunk->Clear();
+  was_told_ = false;
   if (has_news()) {
     std::swap(*chunk, pending_);
     return ReadOutcome::kChunk;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -94,6 +95,12 @@ class ResponseStream {
   enum class ReadOutcome { kChunk, kTimeout, kEnd };
   ReadOutcome NextWithin(std::chrono::milliseconds timeout, ResponseChunk* chunk);
 
+  // For a reader that does not wait: `listener` is called when there are news, once until the next
+  // read (NextWithin with no time takes what there is). It comes from the engine thread, or from
+  // within this call when news are there already, must be quick, and may still come when the reader
+  // has gone. REQUIRES: at most once per stream.
+  void SetListener(std::function<void()> listener);
+
   // Engine thread. False when the reader is too far behind; the part is taken in all the same.
   bool Write(const ResponseChunk& part);
 
@@ -102,13 +109,17 @@ class ResponseStream {
     return !pending_.tokens.empty() || !pending_.pieces.empty() || !pending_.ends.empty();
   }
   ReadOutcome Take(ResponseChunk* chunk);
+  // Whether the listener must be called now; notes that it was. REQUIRES: mutex_ is held.
+  bool MustTell();
 
   const ResponseHead head_;
   const int64_t max_unread_bytes_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  ResponseChunk pending_;  // guarded by mutex_, as is num_ended_
+  ResponseChunk pending_;  // guarded by mutex_, as is all below
   int num_ended_ = 0;
+  std::function<void()> listener_;  // never changes once it is set
+  bool was_told_ = false;           // of news that were not read yet
 };
 
 }  // namespace hadal

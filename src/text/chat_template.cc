@@ -31,6 +31,43 @@ Result<Prompt> RenderChat(ChatLayout layout, const Conversation& conversation) {
   return Status::Internal("chat layout: expected one that exists");
 }
 
+std::optional<Prompt> ToolCallOpening(ChatLayout layout, std::string_view name) {
+  using namespace markers;
+  PromptBuilder prompt;
+  switch (layout) {
+    case ChatLayout::kV2:
+      return std::nullopt;
+    case ChatLayout::kV25:
+    case ChatLayout::kV3:
+    case ChatLayout::kV30324:
+    case ChatLayout::kR1:
+    case ChatLayout::kR10528:
+      prompt.Markup(kCallsBegin).Markup(kCallBegin).Markup("function").Markup(kSeparator);
+      if (!name.empty()) prompt.Text(name).Markup("\n```json\n");
+      break;
+    case ChatLayout::kV31:
+    case ChatLayout::kV32Exp:
+      prompt.Markup(kCallsBegin).Markup(kCallBegin);
+      if (!name.empty()) prompt.Text(name).Markup(kSeparator);
+      break;
+    case ChatLayout::kV32:
+      prompt.Markup("\n\n").Markup(kDsmlCallsBegin).Markup("\n").Markup(kDsmlInvoke);
+      if (!name.empty()) prompt.Text(name).Markup("\">\n");
+      break;
+  }
+  return prompt.Take();
+}
+
+bool WritesTools(ChatLayout layout) {
+  return layout == ChatLayout::kV31 || layout == ChatLayout::kV32Exp || layout == ChatLayout::kV32;
+}
+
+bool HasThinkingSwitch(ChatLayout layout) { return WritesTools(layout); }
+
+bool AlwaysThinks(ChatLayout layout) {
+  return layout == ChatLayout::kR1 || layout == ChatLayout::kR10528;
+}
+
 Prompt RenderFillInTheMiddle(std::string_view prefix, std::string_view suffix) {
   PromptBuilder prompt;
   prompt.Markup(markers::kBegin).Markup(markers::kFimBegin).Text(prefix);

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "tests/engine/engine_harness.h"
 #include "tests/support/files.h"
+#include "text/chat_template.h"
 
 namespace hadal {
 namespace {
@@ -134,6 +135,44 @@ TEST(OutputProcessor, CallsACutReasoningALengthLimit) {
   EXPECT_FALSE(choice.reasoning.empty());
   EXPECT_TRUE(choice.content.empty());
   EXPECT_EQ(choice.end.finish, FinishReason::kLength);
+}
+
+constexpr const char* kTwoCalls =
+    "Look: <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜>"
+    "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>";
+
+TEST(OutputProcessor, EndsWhereOneCallTooManyWouldBegin) {
+  TextEngine text(kTwoCalls);
+  GenerationRequest request;
+  request.input = AskUser("Where?");
+  request.max_tool_calls = 1;
+  CollectedChoice choice = text.Ask(request);
+  ASSERT_EQ(choice.tool_calls.size(), 1u);
+  EXPECT_EQ(choice.tool_calls[0].arguments, "{\"a\": 1}");
+  EXPECT_EQ(choice.end.finish, FinishReason::kToolCalls);
+
+  request.max_tool_calls = 0;
+  choice = text.Ask(request);
+  EXPECT_TRUE(choice.tool_calls.empty());
+  EXPECT_EQ(choice.content, "Look: ");
+  EXPECT_EQ(choice.end.finish, FinishReason::kStop);
+}
+
+TEST(OutputProcessor, GivesAnOpeningThatWasAskedForAsPartOfTheAnswer) {
+  TextEngine text("{\"city\": \"Bern\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>");
+  GenerationRequest request;
+  request.input = AskUser("Where?");
+  const size_t length = text.engine->Submit(request).value()->head().prompt.size();
+  request.opening = *ToolCallOpening(ChatLayout::kV31, "get_weather");
+  const auto stream = text.engine->Submit(request);
+  ASSERT_TRUE(stream.ok());
+  EXPECT_GT(stream.value()->head().prompt.size(), length + 2) << "the model reads it, too";
+  const CollectedChoice choice = ReadOne(stream.value().get());
+  ASSERT_EQ(choice.tool_calls.size(), 1u);
+  EXPECT_EQ(choice.tool_calls[0].name, "get_weather");
+  EXPECT_EQ(choice.tool_calls[0].arguments, "{\"city\": \"Bern\"}");
+  EXPECT_EQ(choice.content, "");
+  EXPECT_EQ(choice.end.finish, FinishReason::kToolCalls);
 }
 
 TEST(OutputProcessor, SaysThatToolsAreCalled) {

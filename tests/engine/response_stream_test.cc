@@ -103,6 +103,25 @@ TEST(ResponseStream, LosesNothingBetweenTwoThreads) {
   EXPECT_EQ(collector.choices()[0].end.finish, FinishReason::kStop);
 }
 
+TEST(ResponseStream, TellsItsListenerOnceUntilTheNextRead) {
+  ResponseStream stream(Head(1), 1 << 20);
+  ResponseChunk part, chunk;
+  part.AddPiece(0, Kind::kContent, 0, "word");
+  stream.Write(part);
+  int num_told = 0;
+  stream.SetListener([&num_told] { ++num_told; });
+  EXPECT_EQ(num_told, 1) << "news from before it listened";
+  stream.Write(part);
+  EXPECT_EQ(num_told, 1);
+  const auto no_time = std::chrono::milliseconds(0);
+  EXPECT_EQ(stream.NextWithin(no_time, &chunk), ResponseStream::ReadOutcome::kChunk);
+  EXPECT_EQ(stream.NextWithin(no_time, &chunk), ResponseStream::ReadOutcome::kTimeout);
+  stream.Write(End(0));
+  EXPECT_EQ(num_told, 2);
+  EXPECT_EQ(stream.NextWithin(no_time, &chunk), ResponseStream::ReadOutcome::kChunk);
+  EXPECT_EQ(stream.NextWithin(no_time, &chunk), ResponseStream::ReadOutcome::kEnd);
+}
+
 TEST(ResponseStream, AllocatesNothingOnceItsMemoryWasSwapped) {
   ResponseStream stream(Head(1), 1 << 20);
   ResponseChunk part, chunk;

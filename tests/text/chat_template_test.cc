@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/text/golden_chat.h"
+#include "text/message_parser.h"
 
 namespace hadal {
 namespace {
@@ -355,6 +356,32 @@ TEST(ChatTemplate, FillsInTheMiddleWithTheSuffixBeforeTheEnd) {
   ASSERT_EQ(prompt.size(), 5u);
   EXPECT_FALSE(prompt[1].is_markup);
   EXPECT_FALSE(prompt[3].is_markup);
+}
+
+// C014: the form of a call that is begun for the model is the one that the parser accepts.
+TEST(ToolCallOpening, IsReadBackAsTheBeginningOfACall) {
+  for (const ChatLayout layout : {ChatLayout::kV25, ChatLayout::kV3, ChatLayout::kV30324,
+                                  ChatLayout::kV31, ChatLayout::kV32Exp, ChatLayout::kV32}) {
+    const std::optional<Prompt> opening = ToolCallOpening(layout, "look_up");
+    ASSERT_TRUE(opening) << ChatLayoutName(layout);
+    const bool is_tagged = layout == ChatLayout::kV32;
+    MessageParser parser(layout, false);
+    std::vector<MessageDelta> deltas;
+    parser.Push(PromptText(*opening), &deltas);
+    parser.Push(is_tagged ? "<｜DSML｜parameter name=\"a\" string=\"false\">1</｜DSML｜parameter>"
+                          : "{\"a\": 1}",
+                &deltas);
+    parser.Finish(false, &deltas);
+    ASSERT_EQ(parser.message().tool_calls.size(), 1u) << ChatLayoutName(layout);
+    EXPECT_EQ(parser.message().tool_calls[0].name, "look_up");
+    EXPECT_EQ(parser.message().tool_calls[0].arguments, "{\"a\": 1}") << ChatLayoutName(layout);
+  }
+  EXPECT_FALSE(ToolCallOpening(ChatLayout::kV2, "look_up"));
+}
+
+TEST(ToolCallOpening, LeavesTheNameToTheModel) {
+  EXPECT_EQ(PromptText(*ToolCallOpening(ChatLayout::kV31, "")),
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>");
 }
 
 }  // namespace
