@@ -20,13 +20,18 @@
 namespace hadal {
 namespace {
 
+// Of the data in the file: a cache line.
+constexpr int64_t kAlignment = 64;
+
 Status SystemError(const std::string& path, int error) {
   return Status::Io(fmt::format("{}: {}", path, std::strerror(error)));
 }
 
 std::string PartialPath(const std::string& path) { return path + ".partial"; }
 
-Result<int64_t> BytesOf(const SafetensorsSpec& spec, const std::string& path) {
+}  // namespace
+
+Result<int64_t> SpecBytes(const SafetensorsSpec& spec, const std::string& path) {
   int64_t bits = DTypeBits(spec.dtype);
   bool fits = true;
   for (const int64_t size : spec.shape) {
@@ -37,8 +42,6 @@ Result<int64_t> BytesOf(const SafetensorsSpec& spec, const std::string& path) {
       "{}: tensor {}: shape: expected sizes >= 0 of whole bytes below 2^63 bits, found [{}]", path,
       Quoted(spec.name), fmt::join(spec.shape, ", ")));
 }
-
-}  // namespace
 
 Result<SafetensorsWriter> SafetensorsWriter::Create(
     const std::string& path, const std::vector<SafetensorsSpec>& specs,
@@ -51,13 +54,17 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(
       return Status::InvalidArgument(
           fmt::format("{}: tensor {}: name: expected a name of its own", path, Quoted(spec.name)));
     }
-    ASSIGN_OR_RETURN(const int64_t num_bytes, BytesOf(spec, path));
+    ASSIGN_OR_RETURN(const int64_t num_bytes, SpecBytes(spec, path));
     writer.slots_.push_back({.name = spec.name, .num_bytes = num_bytes});
   }
-  // Largest element first, then by name, so that every tensor is aligned to its own type.
+  // Whole cache lines first, so that they all begin on one; then the largest element first, so that
+  // every tensor is aligned to its own type; then by name.
   std::vector<size_t> order(specs.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const bool is_odd_a = writer.slots_[a].num_bytes % kAlignment != 0;
+    const bool is_odd_b = writer.slots_[b].num_bytes % kAlignment != 0;
+    if (is_odd_a != is_odd_b) return is_odd_b;
     const int bits_a = DTypeBits(specs[a].dtype), bits_b = DTypeBits(specs[b].dtype);
     return bits_a != bits_b ? bits_a > bits_b : specs[a].name < specs[b].name;
   });
@@ -76,7 +83,7 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(
                          {"data_offsets", {slot.file_offset, offset}}};
   }
   std::string text = DumpJson(header);
-  text.resize(RoundUp<size_t>(text.size(), 8), ' ');  // the data begin on a multiple of eight
+  text.resize(RoundUp<size_t>(text.size() + 8, kAlignment) - 8, ' ');
   std::string prefix(8, '\0');
   for (size_t i = 0; i < 8; ++i) prefix[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
   text = prefix + text;

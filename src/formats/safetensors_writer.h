@@ -1,5 +1,6 @@
 // Writes a safetensors file piece by piece: shapes first, then bytes in any order, so that a result
-// larger than memory can be written while it is computed.
+// larger than memory can be written while it is computed. Tensors of whole cache lines (64 bytes)
+// begin on one.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,10 @@ struct SafetensorsSpec {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // sizes >= 0
 };
+
+// Bytes of a tensor. kInvalidArgument, naming `path`, for a negative size, a size beyond 2^63 bits,
+// or bits that are no whole bytes.
+Result<int64_t> SpecBytes(const SafetensorsSpec& spec, const std::string& path);
 
 class SafetensorsWriter {
  public:

@@ -18,7 +18,7 @@ struct FoundWeight {
   int layer_idx = -1, expert_idx = -1;
   const TensorInfo* tensor = nullptr;
   QuantFormat format = QuantFormat::kF32;  // of a matrix
-  GroupShape group_shape;                  // of a grouped one
+  GroupShape group_shape = {};             // of a grouped one
   int rows = 0, cols = 0;                  // of a matrix
   const TensorInfo* scales = nullptr;      // of a kF8Block128 matrix
 };
