@@ -22,6 +22,7 @@ void AddLogitsCommand(CLI::App* app, CommandBody* body);
 void AddParseCommand(CLI::App* app, CommandBody* body);
 void AddRenderCommand(CLI::App* app, CommandBody* body);
 void AddRunCommand(CLI::App* app, CommandBody* body);
+void AddServeCommand(CLI::App* app, CommandBody* body);
 void AddSynthCommand(CLI::App* app, CommandBody* body);
 void AddTokenizeCommand(CLI::App* app, CommandBody* body);
 

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   hadal::AddParseCommand(&app, &body);
   hadal::AddRenderCommand(&app, &body);
   hadal::AddRunCommand(&app, &body);
+  hadal::AddServeCommand(&app, &body);
   hadal::AddSynthCommand(&app, &body);
   hadal::AddTokenizeCommand(&app, &body);
   try {

@@ -2,6 +2,7 @@
 // the runner reads it; it could as well be written to a file or sent to another rank.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/types.h"
@@ -21,6 +22,8 @@ struct SequenceSlice {
   bool wants_tokens = false;            // false while a prompt is only partly read
   // All tokens before the first new one, for penalties; empty when the sampling has none.
   int history_begin = 0, num_history = 0;  // into BatchPlan::history
+  // The ids that may be drawn behind the last certain token, one bit each; no words: all may.
+  int mask_begin = 0, num_mask_words = 0;  // into BatchPlan::masks
   SamplingParams sampling = {};
 };
 
@@ -29,6 +32,7 @@ struct BatchPlan {
   std::vector<TokenId> tokens;
   std::vector<BlockId> block_ids;
   std::vector<TokenId> history;
+  std::vector<uint64_t> masks;
   std::vector<SequenceId>
       released;  // sequences that ended: the runner may forget what it kept for them
 

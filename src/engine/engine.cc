@@ -137,6 +137,7 @@ std::vector<Submission> Engine::Split(const GenerationRequest& request, const En
     output->stream = stream;
     if (tokenizer_) output->decoder.emplace(tokenizer_.get());
     if (prompt.is_chat) output->parser.emplace(layout_.layout, prompt.starts_in_reasoning);
+    if (prompt.is_chat) output->constraint = MakeConstraint(request, prompt, part.stop_tokens);
     output->opening = PromptText(request.opening);
     output->max_tool_calls = request.max_tool_calls;
     output->stops = StopMatcher(request.stop);
@@ -177,6 +178,20 @@ Result<Engine::EncodedPrompt> Engine::EncodeConversation(const Conversation& con
   return EncodedPrompt{.tokens = tokenizer_->Encode(rendered),
                        .is_chat = true,
                        .starts_in_reasoning = starts_in_reasoning};
+}
+
+std::unique_ptr<AnswerConstraint> Engine::MakeConstraint(
+    const GenerationRequest& request, const EncodedPrompt& prompt,
+    const std::vector<TokenId>& end_tokens) const {
+  if (request.max_reasoning_tokens < 0 && !request.is_json) return nullptr;
+  return std::make_unique<AnswerConstraint>(
+      tokenizer_.get(), num_tokens(),
+      AnswerRules{.max_reasoning_tokens = request.max_reasoning_tokens,
+                  .is_json = request.is_json,
+                  .may_call_tools = request.max_tool_calls != 0,
+                  .may_think = AlwaysThinks(layout_.layout),
+                  .starts_in_reasoning = prompt.starts_in_reasoning,
+                  .end_tokens = end_tokens});
 }
 
 std::vector<TokenId> Engine::StopTokens(const GenerationRequest& request) const {

@@ -72,6 +72,9 @@ class Engine {
   Result<EncodedPrompt> EncodeText(const std::string& text) const;
   Result<EncodedPrompt> EncodeConversation(const Conversation& conversation,
                                            const Prompt& opening) const;
+  std::unique_ptr<AnswerConstraint> MakeConstraint(const GenerationRequest& request,
+                                                   const EncodedPrompt& prompt,
+                                                   const std::vector<TokenId>& end_tokens) const;
   std::vector<TokenId> StopTokens(const GenerationRequest& request) const;
   std::vector<Submission> Split(const GenerationRequest& request, const EncodedPrompt& prompt,
                                 const std::shared_ptr<ResponseStream>& stream) const;

@@ -45,6 +45,9 @@ Status CheckSampling(const SamplingParams& sampling, int num_tokens) {
 
 Status CheckGenerationRequest(const GenerationRequest& request, int num_tokens) {
   RETURN_IF_ERROR(CheckSampling(request.sampling, num_tokens));
+  if (request.is_json && request.ignore_eos)
+    return Status::InvalidArgument(
+        "ignore_eos: expected false where the answer must be JSON, which ends, found true");
   RETURN_IF_ERROR(CheckRange("n", request.num_choices, 1, kMaxChoices));
   if (request.max_tokens != -1)
     RETURN_IF_ERROR(CheckRange("max_tokens", request.max_tokens, 1, INT32_MAX));

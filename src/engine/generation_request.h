@@ -31,6 +31,8 @@ struct GenerationRequest {
   std::vector<TokenId> stop_tokens;  // beside the model's own end tokens
   bool ignore_eos = false;           // the model's own end tokens are like any other
   int priority = 0;                  // smaller ones first
+  int max_reasoning_tokens = -1;     // of a conversation; then reasoning is closed; -1: no limit
+  bool is_json = false;              // of a conversation: the answer is one JSON object
   int max_tool_calls = -1;           // the answer ends where one more would begin; -1: no limit
   std::string cache_salt;            // prompts share cached work only with equal salts
 };

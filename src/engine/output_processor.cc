@@ -19,6 +19,19 @@ void OutputProcessor::NoteStarted(const BatchPlan& plan, int64_t now_us) {
   }
 }
 
+void OutputProcessor::AddMasks(BatchPlan* plan) {
+  plan->masks.clear();
+  for (SequenceSlice& slice : plan->slices) {
+    slice.num_mask_words = 0;  // slices are reused
+    const OutputSequence& sequence = *sequences_.at(slice.id);
+    if (!slice.wants_tokens || !sequence.constraint) continue;
+    const std::span<const uint64_t> allowed = sequence.constraint->Allowed();
+    slice.mask_begin = static_cast<int>(plan->masks.size());
+    slice.num_mask_words = static_cast<int>(allowed.size());
+    plan->masks.insert(plan->masks.end(), allowed.begin(), allowed.end());
+  }
+}
+
 const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceUpdate>& updates,
                                                      const StepResult& result, int64_t now_us) {
   stopped_.clear();
@@ -58,6 +71,7 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
 bool OutputProcessor::EmitToken(const SampledToken& token, const StepResult& result,
                                 OutputSequence* sequence) {
   if (!sequence->opening.empty()) EmitText(std::exchange(sequence->opening, {}), sequence);
+  if (sequence->constraint) sequence->constraint->Accept(token.token);
   part_.AddToken(sequence->choice_idx, token, result);
   ++sequence->usage.completion_tokens;
   return sequence->decoder && EmitText(sequence->decoder->Push(token.token), sequence);
@@ -119,6 +133,7 @@ void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::st
   ResponseEnd end{.choice_idx = sequence->choice_idx,
                   .finish = finish,
                   .error = std::string(error),
+                  .stop_string = sequence->stops.met(),
                   .usage = sequence->usage,
                   .timings = {}};
   if (sequence->first_token_us >= 0) {

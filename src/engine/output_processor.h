@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "batch/batch_plan.h"
 #include "batch/step_result.h"
+#include "engine/answer_constraint.h"
 #include "engine/metrics.h"
 #include "engine/response_stream.h"
 #include "engine/stop_matcher.h"
@@ -27,9 +28,10 @@ struct OutputSequence {
   SequenceId id;
   int choice_idx = 0;
   std::shared_ptr<ResponseStream> stream;
-  std::optional<StreamDecoder> decoder;  // none without a tokenizer
-  std::optional<MessageParser> parser;   // none: all text is the answer
-  std::string opening;                   // text before that of the first token
+  std::optional<StreamDecoder> decoder;          // none without a tokenizer
+  std::optional<MessageParser> parser;           // none: all text is the answer
+  std::unique_ptr<AnswerConstraint> constraint;  // null: any token may come
+  std::string opening;                           // text before that of the first token
   int max_tool_calls = -1, num_tool_calls = 0;
   StopMatcher stops{{}};
   Usage usage;
@@ -44,6 +46,9 @@ class OutputProcessor {
 
   // Notes who is in a step for the first time.
   void NoteStarted(const BatchPlan& plan, int64_t now_us);
+
+  // Writes into the plan which tokens may come, for the sequences where not all may.
+  void AddMasks(BatchPlan* plan);
 
   // Passes on what a step produced. Returns the sequences that the scheduler must finish because
   // their text met a stop string or their reader is too slow; the list lives until the next call.

@@ -48,7 +48,8 @@ struct ResponseToken {
 struct ResponseEnd {
   int choice_idx = 0;
   FinishReason finish = FinishReason::kNone;
-  std::string error;  // of kError
+  std::string error;        // of kError
+  std::string stop_string;  // that ended the answer; empty: none did
   Usage usage;
   Timings timings;
 };

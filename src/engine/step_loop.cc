@@ -37,6 +37,7 @@ bool StepLoop::Step() {
   const int64_t started_us = clock_();
   const BatchPlan& plan = scheduler_.Schedule();
   output_.NoteStarted(plan, started_us);
+  output_.AddMasks(scheduler_.mutable_plan());
   const int64_t executed_us = clock_();
   const Status status = runner_->Execute(plan, &result_);
   const int64_t returned_us = clock_();

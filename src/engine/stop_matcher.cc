@@ -44,6 +44,7 @@ bool StopMatcher::Push(std::string_view text, std::string* out) {
     }
     if (stop_length > 0) {
       out->append(held_, 0, held_.size() - stop_length);
+      met_ = held_.substr(held_.size() - stop_length);
       held_.clear();
       return true;
     }

@@ -18,6 +18,9 @@ class StopMatcher {
   // behind it is dropped.
   bool Push(std::string_view text, std::string* out);
 
+  // The one that was complete; empty before.
+  const std::string& met() const { return met_; }
+
   // The text ended otherwise: lets go what was held back.
   void Flush(std::string* out);
 
@@ -30,7 +33,7 @@ class StopMatcher {
   static void Advance(char c, Pattern* pattern);
 
   std::vector<Pattern> patterns_;
-  std::string held_;
+  std::string held_, met_;
 };
 
 }  // namespace hadal

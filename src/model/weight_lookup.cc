@@ -86,7 +86,8 @@ class Lookup {
     FoundWeight entry = {.role = weight.role,
                          .layer_idx = weight.layer_idx,
                          .expert_idx = weight.expert_idx,
-                         .tensor = tensor};
+                         .tensor = tensor,
+                         .group_shape = {}};
     if (is_matrix) {
       entry.rows = static_cast<int>(weight.shape[0]);
       entry.cols = static_cast<int>(weight.shape[1]);

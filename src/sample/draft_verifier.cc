@@ -15,7 +15,9 @@ void SampleSlice(const BatchPlan& plan, const SequenceSlice& slice, const SliceL
                              .history = {plan.history.data() + slice.history_begin,
                                          static_cast<size_t>(slice.num_history)},
                              .recent = new_tokens.first(static_cast<size_t>(num_certain + i)),
-                             .num_prompt_tokens = slice.num_prompt_tokens};
+                             .num_prompt_tokens = slice.num_prompt_tokens,
+                             .allowed = {plan.masks.data() + slice.mask_begin,
+                                         static_cast<size_t>(slice.num_mask_words)}};
     SampledToken token;
     if (!sampler->Sample(input, &token, &result->top_logprobs)) {
       drawn.error = SliceError::kLogitsNotFinite;
@@ -25,6 +27,7 @@ void SampleSlice(const BatchPlan& plan, const SequenceSlice& slice, const SliceL
     }
     result->tokens.push_back(token);
     ++drawn.num_tokens;
+    if (slice.num_mask_words > 0) break;  // what may come behind it depends on it
     if (i < slice.num_drafts && new_tokens[num_certain + i] != token.token) break;
   }
   result->slices.push_back(drawn);

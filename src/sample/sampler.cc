@@ -72,11 +72,16 @@ bool Sampler::Sample(const SamplerInput& input, SampledToken* token,
   const SamplingParams& params = *input.params;
   const std::span<float> logits = Drawable(input);
   if (!Summarize(logits).is_finite) return false;
-  const bool is_adjusted = !params.logit_bias.empty() || params.has_penalties();
+  const bool is_masked = !input.allowed.empty();
+  const bool is_adjusted = !params.logit_bias.empty() || params.has_penalties() || is_masked;
   const bool wants_logprobs = params.num_logprobs >= 0;
   if (wants_logprobs && is_adjusted) raw_.assign(logits.begin(), logits.end());
   AddBias(params, logits);
   ApplyPenalties(input, logits);
+  if (is_masked) {
+    ApplyMask(input.allowed, logits);
+    if (!Summarize(logits).is_finite) return false;
+  }
   if (params.temperature == 0.0f) {
     token->token = Best(logits);
   } else {
@@ -97,6 +102,7 @@ const std::vector<Sampler::Candidate>& Sampler::Filter(const SamplerInput& input
   const std::span<float> logits = Drawable(input);
   AddBias(*input.params, logits);
   ApplyPenalties(input, logits);
+  if (!input.allowed.empty()) ApplyMask(input.allowed, logits);
   if (input.params->temperature == 0.0f) {
     const TokenId best = Best(logits);
     candidates_.assign(1, {1.0, logits[best.value], best.value});
@@ -107,6 +113,13 @@ const std::vector<Sampler::Candidate>& Sampler::Filter(const SamplerInput& input
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   for (Candidate& candidate : candidates_) candidate.weight /= total;
   return candidates_;
+}
+
+void Sampler::ApplyMask(std::span<const uint64_t> allowed, std::span<float> logits) const {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const bool may_come = i / 64 < allowed.size() && (allowed[i / 64] >> (i % 64) & 1) != 0;
+    if (!may_come) logits[i] = -std::numeric_limits<float>::infinity();
+  }
 }
 
 void Sampler::AddBias(const SamplingParams& params, std::span<float> logits) const {

@@ -20,6 +20,7 @@ struct SamplerInput {
   std::span<const TokenId> history = {};  // tokens at positions [0, history.size())
   std::span<const TokenId> recent = {};   // the tokens behind them, up to the drawn one
   int num_prompt_tokens = 0;  // positions below it are prompt: only repetition counts them
+  std::span<const uint64_t> allowed = {};  // bit i: id i may be drawn; empty: every id may
 };
 
 // One thread at a time. Holds scratch for the largest row, so that drawing allocates nothing.
@@ -35,7 +36,7 @@ class Sampler {
   // best first: the best `num_logprobs` possible tokens, and behind them the drawn one if it is not
   // among them (for num_logprobs 0: none). Logprobs are the log-softmax of the logits as given.
   // False when the logits are not finite: a NaN, +inf, or no possible token at all (-inf marks an
-  // impossible one).
+  // impossible one), or none that may be drawn.
   [[nodiscard]] bool Sample(const SamplerInput& input, SampledToken* token,
                             std::vector<TokenLogprob>* top_logprobs);
 
@@ -50,6 +51,7 @@ class Sampler {
 
  private:
   std::span<float> Drawable(const SamplerInput& input) const;
+  void ApplyMask(std::span<const uint64_t> allowed, std::span<float> logits) const;
   void AddBias(const SamplingParams& params, std::span<float> logits) const;
   void ApplyPenalties(const SamplerInput& input, std::span<float> logits);
   void Count(std::span<const TokenId> tokens, int first_position, int num_prompt_tokens);

@@ -59,6 +59,8 @@ class Scheduler {
 
   // The next step. The plan lives until the next call; one of Update and Abandon must follow.
   const BatchPlan& Schedule();
+  // The plan that Schedule() gave last, for whoever adds to it what scheduling does not know.
+  BatchPlan* mutable_plan() { return &plan_; }
 
   // Takes in the result of the last plan. One update per slice, in the plan's order; the list lives
   // until the next call.
