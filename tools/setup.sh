@@ -1,12 +1,13 @@
 #!/bin/sh
-# Installs what is missing of the Debian packages that hadal is built with, and says which.
+# Installs what is missing of the Debian packages that hadal is built with, and of the npm packages of the clients in
+# tests/clients, and says which.
 # Usage: tools/setup.sh build | test | ci
 set -eu
 
 build="g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev \
 libboost1.81-dev libssl-dev prometheus-cpp-dev"
-test="libgtest-dev libgmock-dev python3 binutils"
-ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev nodejs npm git"
+test="libgtest-dev libgmock-dev python3 binutils nodejs npm openssl"
+ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev git"
 
 case "${1:-build}" in
   build) packages="$build" ;;
@@ -24,7 +25,20 @@ done
 if command -v npm >/dev/null 2>&1; then
   missing=$(printf '%s' "$missing" | sed 's/ nodejs//; s/ npm//')
 fi
-[ -n "$missing" ] || exit 0
+
+# Into tests/clients/node_modules, when the lock file is newer than what is there.
+install_clients() {
+  [ "${1:-build}" != build ] || return 0
+  clients="$(dirname "$0")/../tests/clients"
+  [ "$clients/package-lock.json" -nt "$clients/node_modules/.package-lock.json" ] || return 0
+  echo "Installing with npm: the clients in tests/clients"
+  (cd "$clients" && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json)
+}
+
+if [ -z "$missing" ]; then
+  install_clients "$@"
+  exit 0
+fi
 
 echo "Installing with apt-get:$missing"
 run=""
@@ -36,3 +50,4 @@ fi
 $run apt-get update -qq
 # shellcheck disable=SC2086
 $run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+install_clients "$@"

@@ -103,14 +103,20 @@ class Loader {
         fmt::print("hadal: listening on {}\n", server->url());
         std::fflush(stdout);
       } else {
-        status_ = engine.status();
-        server->Stop();
+        Fail(engine.status(), server);
       }
     } catch (const std::exception& failure) {  // out of memory
-      status_ = Status::Internal(fmt::format("the model could not be loaded: {}", failure.what()));
-      server->Stop();
+      Fail(Status::Internal(fmt::format("the model could not be loaded: {}", failure.what())),
+           server);
     }
     is_done_ = true;
+  }
+
+  // Done before the server ends: its end is when somebody asks.
+  void Fail(Status status, HttpServer* server) {
+    status_ = std::move(status);
+    is_done_ = true;
+    server->Stop();
   }
 
   std::unique_ptr<Engine> engine_;

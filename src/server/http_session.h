@@ -140,14 +140,16 @@ class Session : public SessionBase, public std::enable_shared_from_this<Session<
 
   // Until the first byte of a request, or the time of an idle connection is over.
   asio::awaitable<bool> WaitForRequest() {
-    if (buffer_.size() > 0) co_return !state_->is_draining;
+    // While the server drains, a new connection may still ask how it is.
+    if (state_->is_draining && num_served_ > 0) co_return false;
+    if (buffer_.size() > 0) co_return true;
     if constexpr (std::is_same_v<Stream, TlsStream>) {
       if (SSL_pending(stream_.native_handle()) > 0) co_return true;
     }
-    if (state_->is_draining) co_return false;
     is_idle_ = true;
-    news_.expires_after(num_served_ == 0 ? state_->limits.header_timeout
-                                         : state_->limits.idle_timeout);
+    news_.expires_after(state_->is_draining ? Millis(1000)
+                        : num_served_ == 0  ? state_->limits.header_timeout
+                                            : state_->limits.idle_timeout);
     auto self = this->shared_from_this();
     news_.async_wait([self](beast::error_code error) {
       if (!error && self->is_idle_) self->Close();

@@ -270,7 +270,7 @@ class Chat(unittest.TestCase):
         choice = server.post("/v1/chat/completions", chat(
             "Give me JSON for Kira, who is curious, is 40 years old and has a fox.", logprobs=True, top_logprobs=5,
             response_format={"type": "json_object"}))[1]["choices"][0]
-        self.assertEqual(json.loads(choice["message"]["content"])["name"], "Kira")
+        self.assertEqual(json.loads(choice["message"]["content"])["pet"], "fox")
         self.assertEqual(choice["finish_reason"], "stop")
 
     def test_json_mode_holds_an_answer_that_would_be_none(self):
@@ -305,7 +305,7 @@ class Chat(unittest.TestCase):
 
 
 class Tools(unittest.TestCase):
-    BOTH = "Please add 279 and 578. Please add 714 and 120."
+    BOTH = "Please add 957 and 580. Please add 365 and 664."
 
     def test_calls_and_goes_on_with_the_results(self):
         turns = [{"role": "user", "content": self.BOTH}]
@@ -313,11 +313,11 @@ class Tools(unittest.TestCase):
         self.assertEqual(choice["finish_reason"], "tool_calls")
         calls = choice["message"]["tool_calls"]
         self.assertEqual([call["function"]["arguments"] for call in calls],
-                         ['{"a": 279, "b": 578}', '{"a": 714, "b": 120}'])
+                         ['{"a": 957, "b": 580}', '{"a": 365, "b": 664}'])
         self.assertEqual(len({call["id"] for call in calls}), 2)
-        results = [{"role": "tool", "tool_call_id": calls[0]["id"], "content": '{"sum": 857}'},
-                   {"role": "tool", "tool_call_id": calls[1]["id"], "content": '{"sum": 834}'}]
-        answer = "The sum of 279 and 578 is 857. The sum of 714 and 120 is 834."
+        results = [{"role": "tool", "tool_call_id": calls[0]["id"], "content": '{"sum": 1537}'},
+                   {"role": "tool", "tool_call_id": calls[1]["id"], "content": '{"sum": 1029}'}]
+        answer = "The sum of 957 and 580 is 1537. The sum of 365 and 664 is 1029."
         for order in (results, results[::-1]):
             self.assertEqual(server.ask(turns + [choice["message"]] + order, tools=[ADD, WEATHER]), answer)
 
@@ -328,7 +328,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(message["finish"], "tool_calls")
         self.assertEqual([call["name"] for call in message["calls"]], ["add_numbers"] * 2)
         self.assertEqual([call["arguments"] for call in message["calls"]],
-                         ['{"a": 279, "b": 578}', '{"a": 714, "b": 120}'])
+                         ['{"a": 957, "b": 580}', '{"a": 365, "b": 664}'])
 
     def test_one_call_at_a_time_when_asked(self):
         for stream in (False, True):
@@ -345,7 +345,7 @@ class Tools(unittest.TestCase):
         def calls(**fields):
             choice = server.post("/v1/chat/completions", chat(tools=[ADD, WEATHER], max_tokens=60, **fields))[1]
             return [call["function"]["name"] for call in choice["choices"][0]["message"].get("tool_calls", [])]
-        add = "Please add 279 and 578."
+        add = "Please add 957 and 580."
         self.assertEqual(calls(text=add), ["add_numbers"])
         self.assertEqual(calls(text=add, tool_choice="none"), [])
         named = {"type": "function", "function": {"name": "get_weather"}}
@@ -354,7 +354,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(calls(text=FRANCE), [])
 
     def test_no_call_without_tools(self):
-        forced = server.post("/v1/chat/completions", chat("Please add 279 and 578.", max_tokens=40))[1]
+        forced = server.post("/v1/chat/completions", chat("Please add 957 and 580.", max_tokens=40))[1]
         self.assertNotIn("tool_calls", forced["choices"][0]["message"])
 
 

@@ -342,5 +342,45 @@ TEST(Sampler, AllocatesNothingPerDraw) {
   EXPECT_EQ(guard.count(), 0);
 }
 
+TEST(Sampler, DrawsOnlyWhatAMaskAllows) {
+  std::vector<float> logits(130, 0.0f);
+  logits[3] = 9;
+  logits[129] = 1;
+  const std::vector<uint64_t> allowed = {1ULL << 5, 0, 1ULL << 1};  // ids 5 and 129
+  SamplingParams params;
+  params.num_logprobs = 1;
+  Sampler sampler(130);
+  std::vector<TokenLogprob> top;
+  SampledToken token;
+  std::vector<float> row = logits;
+  ASSERT_TRUE(sampler.Sample({.logits = row, .params = &params, .allowed = allowed}, &token, &top));
+  EXPECT_EQ(token.token.value, 129);
+  // C047: log-probabilities are those of the raw logits all the same.
+  EXPECT_NEAR(token.logprob, 1 - std::log(128 + std::exp(9.0) + std::exp(1.0)), 1e-4);
+  EXPECT_EQ(top[0].token.value, 3);
+  params.temperature = 5;
+  std::map<int, int> counts;
+  for (int position = 0; position < 200; ++position) {
+    row = logits;
+    ASSERT_TRUE(
+        sampler.Sample({.logits = row, .params = &params, .position = position, .allowed = allowed},
+                       &token, &top));
+    ++counts[token.token.value];
+  }
+  EXPECT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[5] + counts[129], 200);
+}
+
+TEST(Sampler, SaysWhenAMaskAllowsNothing) {
+  std::vector<float> logits(70, 1.0f);
+  const std::vector<uint64_t> nothing = {0, 0};
+  const SamplingParams params;
+  std::vector<TokenLogprob> top;
+  SampledToken token;
+  Sampler sampler(70);
+  EXPECT_FALSE(
+      sampler.Sample({.logits = logits, .params = &params, .allowed = nothing}, &token, &top));
+}
+
 }  // namespace
 }  // namespace hadal
