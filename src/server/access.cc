@@ -128,6 +128,8 @@ void RateLimiter::ForgetFull(std::chrono::steady_clock::time_point now) {
   std::erase_if(buckets_, [now](const auto& entry) {
     return now - entry.second.filled >= std::chrono::minutes(1);
   });
+  // More strangers in a minute than we can tell apart: memory is worth more than their rates.
+  if (buckets_.size() >= kMaxBuckets) buckets_.clear();
 }
 
 bool CorsPolicy::Allows(std::string_view origin) const {

@@ -34,7 +34,7 @@ struct ApiCall {
   bool wants_logprobs = false;
   bool thinks = false;
   std::vector<std::string> echoes;  // the prompts, when they shall stand before the answers
-  Json repeated;                    // fields that the reply gives back (responses)
+  Json repeated = Json::object();   // fields that the reply gives back (responses)
   std::string user;                 // who asks, as the client says it; for the log
 };
 

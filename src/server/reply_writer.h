@@ -43,7 +43,7 @@ struct ReplySetting {
   bool wants_usage = false;  // of a stream
   bool wants_logprobs = false;
   std::vector<std::string> echoes;  // texts before the answers; empty: none
-  Json repeated;                    // fields that the reply gives back
+  Json repeated = Json::object();   // fields that the reply gives back
 };
 
 // "stop", "length", "tool_calls".

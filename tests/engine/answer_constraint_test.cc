@@ -107,6 +107,7 @@ TEST(AnswerConstraintInEngine, MakesAnyModelSayJson) {
   GenerationRequest request;
   request.input = AskUser("Tell me a story.");
   request.is_json = true;
+  request.max_tool_calls = 0;
   request.max_tokens = 100;
   int num_whole = 0;
   for (seed = 0; seed < 20; ++seed) {

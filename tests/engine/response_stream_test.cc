@@ -24,6 +24,7 @@ ResponseChunk End(int choice_idx) {
   part.ends.push_back({.choice_idx = choice_idx,
                        .finish = FinishReason::kStop,
                        .error = "",
+                       .stop_string = "",
                        .usage = {},
                        .timings = {}});
   return part;

@@ -35,8 +35,7 @@ TEST(FieldReader, NamesThePathWhatWasExpectedAndWhatWasFound) {
   std::vector<std::string> texts;
   EXPECT_EQ(ErrorOf(fields.Integer("n", 1, 9, &whole)),
             "outer.n: expected a whole number from 1 to 9, found the text \"five\"");
-  EXPECT_EQ(ErrorOf(fields.Texts("list", &texts)),
-            "outer.list[1]: expected a string, found the number 3");
+  EXPECT_EQ(ErrorOf(fields.Texts("list", &texts)), "outer.list[1]: expected a string, found 3");
   EXPECT_FALSE(fields.Integer("big", INT64_MIN, INT64_MAX, &whole).ok());
   EXPECT_EQ(ErrorOf(fields.Only("n", {"one", 2})),
             "outer.n: expected \"one\" or 2, found the text \"five\"");

@@ -35,6 +35,20 @@ void Slow(TextEngine* text, milliseconds pause) {
   };
 }
 
+// One that says LongText(), with options of its own.
+std::unique_ptr<Engine> MakeSlowEngine(FakeRunnerOptions runner_options,
+                                       const EngineOptions& options, milliseconds pause) {
+  std::unique_ptr<Tokenizer> tokenizer = TinyTokenizer();
+  runner_options.eos_tokens = {kTinyEos};
+  auto fake = std::make_unique<FakeRunner>(runner_options);
+  fake->choose = Reply(tokenizer->Encode(LongText()));
+  fake->before_step = [pause](const BatchPlan&) {
+    std::this_thread::sleep_for(pause);
+    return Status::Ok();
+  };
+  return std::make_unique<Engine>(options, std::move(fake), std::move(tokenizer));
+}
+
 // Waits for what happens on other threads, at most five seconds.
 template <class Condition>
 bool Eventually(Condition condition) {
@@ -188,16 +202,19 @@ TEST(HttpServer, SeesThatAClientLeftThoughItsNextRequestIsThere) {
 
 // C109: a queued client that left stopped someone else's answer.
 TEST(HttpServer, KeepsAnAnswerWhenAnotherClientLeaves) {
-  TextEngine text(LongText(), {.max_step_sequences = 1});
-  Slow(&text, milliseconds(2));
-  Loopback loopback(text.engine.get());
+  FakeRunnerOptions one_at_a_time;
+  one_at_a_time.vocab_size = 4096;
+  one_at_a_time.max_step_sequences = 1;
+  const std::unique_ptr<Engine> engine =
+      MakeSlowEngine(one_at_a_time, OptionsFor(one_at_a_time), milliseconds(2));
+  Loopback loopback(engine.get());
   Client stays(loopback.port());
   stays.Post("/v1/chat/completions", kAsk);
-  ASSERT_TRUE(Eventually([&] { return text.runner->num_steps() > 3; }));
+  ASSERT_TRUE(Eventually([&] { return engine->metrics().num_steps > 3; }));
   {
     Client leaves(loopback.port());
     leaves.Post("/v1/chat/completions", kAsk);
-    ASSERT_TRUE(Eventually([&] { return text.engine->metrics().num_submitted == 2; }));
+    ASSERT_TRUE(Eventually([&] { return engine->metrics().num_submitted == 2; }));
   }
   EXPECT_EQ(stays.Status(), 200);
   EXPECT_NE(stays.ReadUntil("finish_reason").find(LongText()), std::string::npos);
@@ -234,19 +251,12 @@ TEST(HttpServer, EndsAStreamWithTheErrorThatEndedTheAnswer) {
 }
 
 TEST(HttpServer, AsksForPatienceWhenTheQueueIsFull) {
-  auto tokenizer = TinyTokenizer();
   FakeRunnerOptions runner_options;
   runner_options.vocab_size = 4096;
-  auto fake = std::make_unique<FakeRunner>(runner_options);
-  fake->choose = Reply(tokenizer->Encode(LongText()));
-  fake->before_step = [](const BatchPlan&) {
-    std::this_thread::sleep_for(milliseconds(5));
-    return Status::Ok();
-  };
   EngineOptions options;
   options.max_pending_sequences = 1;
-  Engine engine(options, std::move(fake), std::move(tokenizer));
-  Loopback loopback(&engine);
+  const std::unique_ptr<Engine> engine = MakeSlowEngine(runner_options, options, milliseconds(5));
+  Loopback loopback(engine.get());
   Client first(loopback.port()), second(loopback.port());
   first.Post("/v1/chat/completions", kAskStreamed);
   first.ReadUntil("word");
