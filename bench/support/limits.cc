@@ -47,8 +47,14 @@ Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool) {
       benchmark::DoNotOptimize(kernels.multiply_add_probe(kRounds));
     });
   });
-  const double ops = static_cast<double>(kRounds) * kProbeOps * pool->num_threads();
-  return {static_cast<double>(probe.bytes()) / read, ops / operate};
+  const double integer = BestTime(10, *pool, [&] {
+    pool->ParallelFor(pool->num_threads(), [&](int, int) {
+      benchmark::DoNotOptimize(kernels.integer_probe(kRounds));
+    });
+  });
+  const double rounds = static_cast<double>(kRounds) * pool->num_threads();
+  return {static_cast<double>(probe.bytes()) / read, rounds * kProbeOps / operate,
+          rounds * kernels.integer_probe_ops / integer};
 }
 
 void Report(benchmark::State& state, const Work& work, const Limits& before, const Limits& after,
@@ -61,7 +67,9 @@ void Report(benchmark::State& state, const Work& work, const Limits& before, con
   state.counters["GB/s"] = work.bytes / median / 1e9;
   state.counters["Gop/s"] = work.ops / median / 1e9;
   state.counters["read%"] = 100 * work.bytes / median / read;
+  const double integer = std::max(before.integer_ops_per_s, after.integer_ops_per_s);
   state.counters["ops%"] = 100 * work.ops / median / operate;
+  state.counters["integer%"] = 100 * work.ops / median / integer;
 }
 
 }  // namespace hadal::bench

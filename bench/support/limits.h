@@ -20,7 +20,8 @@ ThreadPool& Pool(int num_threads);
 
 struct Limits {
   double read_bytes_per_s;
-  double ops_per_s;  // a multiplication and an addition count as two
+  double ops_per_s;          // a multiplication and an addition count as two
+  double integer_ops_per_s;  // of the set's products with 4-bit weights
 };
 
 Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool);
@@ -33,7 +34,7 @@ struct Work {
   double bytes, ops;
 };
 
-// Sets the counters GB/s, Gop/s, read% and ops% from the times of the calls, in seconds of all
+// Sets the counters GB/s, Gop/s, read%, ops% and integer% from the times of the calls, in seconds of all
 // threads together. Changes the order of `seconds`.
 void Report(benchmark::State& state, const Work& work, const Limits& before, const Limits& after,
             const ThreadPool& pool, std::vector<double>* seconds);

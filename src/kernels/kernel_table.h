@@ -10,6 +10,7 @@
 // (they lie where the file put them); float pointers are 4-byte aligned.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/block_layout.h"
@@ -39,35 +40,27 @@ struct MatMulArgs {
   bool accumulate;  // out += product instead of out = product
 };
 
-// A row of activations rounded to bytes: in each group of columns
+// Activations rounded to bytes: in each group of columns of a row
 //   scale = max |x| / 127,   code = x * (127 / max |x|) rounded to even, in [-127, 127];
 // a group whose largest magnitude is below 1e-30 has scale and codes 0; NaN and infinity make the
-// scale so.
-struct QuantizedRow {
-  int8_t* codes;  // [cols]
-  // [cols]: the codes once more, columns 0, 2, 1, 3 of every four, for sets that multiply words.
-  int16_t* words;
-  float* scales;       // [groups]
-  int16_t* pair_sums;  // [cols / 32, 2]: of codes whose column % 4 is 0 or 1, and 2 or 3
+// scale so. How rounded rows lie in memory is the table's own affair.
+struct RoundArgs {
+  const float* x;  // [cols]
+  int cols;
+  QuantFormat format;  // of the weight that the row will meet
+  int group_size;
+  std::byte* out;  // rounded_row_bytes() bytes, a multiple of 4; aligned to 4
 };
 
-// Quantised rows that lie one after another: row t of each array starts at t times its width.
-struct QuantizedRows {
-  const int8_t* codes;
-  const int16_t* words;
-  const float* scales;
-  const int16_t* pair_sums;
-  int cols, num_groups;
-};
-
-// Products of grouped weights with rows rounded to bytes.
+// Products of grouped weights with rounded rows.
 //   out[t, o] = sum over groups g of (sum over i in g of (code[o, i] - zero[o, g]) * x_code[t, i])
 //   *
 //               (scale[o, g] * x_scale[t, g])
 // The inner sum is exact, the outer one is a chain of fused multiply-adds in ascending g, from
 // zero.
 struct GroupedMatMulArgs {
-  QuantizedRows x;         // quantised in the weight's groups
+  const std::byte* x;  // rows rounded for the weight's format and group size, row_bytes apart
+  int64_t row_bytes;
   const int32_t* row_ids;  // row t of the product is row row_ids[t] of x; null: row t
   int num_rows;
   WeightRows weights;  // [num_outputs, cols]
@@ -124,7 +117,8 @@ struct KernelTable {
   // float as code * scale first.
   void (*matmul[kNumQuantFormats])(const MatMulArgs& args);
 
-  void (*quantize_row)(const float* x, int cols, int group_size, const QuantizedRow& out);
+  int64_t (*rounded_row_bytes)(QuantFormat format, int group_size, int cols);
+  void (*round_row)(const RoundArgs& args);
 
   // By GroupedIdx.
   void (*grouped_matmul[kNumGroupedFormats])(const GroupedMatMulArgs& args);

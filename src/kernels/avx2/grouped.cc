@@ -14,54 +14,43 @@ constexpr int kRowTile = 4;     // of many rows: eight sums in registers
 constexpr int kRowBlock = 128;  // whose totals (8 KB) and x stay in the second cache
 constexpr int kPanelCols = 512;
 
-// Where the groups of one tile are.
-struct TileGroups {
-  const char* tile;
-  GroupShape shape;
+// Sixteen outputs of a weight.
+struct Tile {
+  const char* data;
   int cols;
-  int64_t code_bytes, block_bytes;  // of a full group
-
-  TileGroups(const char* at, const GroupShape& group_shape, int num_cols)
-      : tile(at),
-        shape(group_shape),
-        cols(num_cols),
-        code_bytes(CodeBytes(shape, shape.group_size)),
-        block_bytes(BlockBytes(shape, shape.group_size)) {}
-
-  int size(int group) const { return Least(shape.group_size, cols - group * shape.group_size); }
-  const char* codes(int group) const { return tile + group * block_bytes; }
-  const char* scales(int group) const {
-    const int num = size(group);
-    return codes(group) + (num == shape.group_size ? code_bytes : CodeBytes(shape, num));
-  }
 };
 
+// Where rows of x begin.
 struct XRows {
-  const QuantizedRows* x;
+  const std::byte* x;
+  int64_t row_bytes;
   const int32_t* row_ids;
 
-  GroupOfX At(int t, int group, int first_col) const {
+  const char* At(int t) const {
     const int64_t row = row_ids != nullptr ? row_ids[t] : t;
-    const int64_t begin = row * x->cols + first_col;
-    return {x->codes + begin, x->words + begin, x->pair_sums + begin / 16,
-            x->scales[row * x->num_groups + group]};
+    return reinterpret_cast<const char*>(x) + row * row_bytes;
   }
 };
 
-// totals [kRows, 16] += the products of groups [first, end) with rows t, t + 1, ...
-template <QuantFormat format, int kRows>
-[[gnu::noinline]] void AddStored(const TileGroups& tile, const XRows& x, int t, float* totals) {
-  const int num_groups = (tile.cols + tile.shape.group_size - 1) / tile.shape.group_size;
-  for (int g = 0; g < num_groups; ++g) {
-    const GroupScales scales = LoadScales(tile.scales(g), tile.shape.has_zero_points);
-    GroupOfX rows[kRows];
+// totals [kRows, 16] += the products of a tile with rows t, t + 1, ..., weights taken as stored.
+// The size of a full group is a constant, so that all addresses inside a group are.
+template <QuantFormat format, bool kZeros, int kGroup, int kRows>
+[[gnu::noinline]] void AddStored(const Tile& tile, const XRows& rows, int t, float* totals) {
+  constexpr GroupShape kShape = {format, kGroup, kZeros};
+  const char* x[kRows];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) rows[r] = x.At(t + r, g, g * tile.shape.group_size);
-    const GroupSums<kRows> sums =
-        SumGroup<kRows>(typename StepSources<format>::Stored{tile.codes(g)}, tile.size(g), scales,
-                        rows, static_cast<Step<format>*>(nullptr));
-    AddToTotals<kRows>(sums, scales, rows, totals);
+  for (int r = 0; r < kRows; ++r) x[r] = rows.At(t + r);
+  const char* block = tile.data;
+  const int num_full = tile.cols / kGroup, rest = tile.cols % kGroup;
+  for (int g = 0; g < num_full; ++g, block += BlockBytes(kShape, kGroup)) {
+    const GroupScales scales = LoadScales<kZeros>(block + CodeBytes(kShape, kGroup));
+    AddGroup<format, kZeros, kRows>(typename StepSources<format>::Stored{block}, kGroup, scales, x,
+                                    totals);
   }
+  if (rest == 0) return;
+  const GroupScales scales = LoadScales<kZeros>(block + CodeBytes(kShape, rest));
+  AddGroup<format, kZeros, kRows>(typename StepSources<format>::Stored{block}, rest, scales, x,
+                                  totals);
 }
 
 // Some groups of a tile, unpacked.
@@ -70,37 +59,42 @@ struct Panel {
   static constexpr int kStepBytes = StepSources<format>::kPanelBytes;
   alignas(32) char codes[kPanelCols / kStepCols * kStepBytes];
   GroupScales scales[kPanelCols / kSmallestGroup];
-  int first_group = 0, num_groups = 0;
+  int num_full = 0, rest = 0;  // full groups, and the columns of a shorter one after them
 
-  // Groups [first, first + num).
-  void Fill(const TileGroups& tile, int first, int num) {
-    first_group = first;
-    num_groups = num;
+  // The `num_cols` columns from a block on.
+  template <bool kZeros>
+  void Fill(const GroupShape& shape, const char* block, int num_cols) {
+    num_full = num_cols / shape.group_size;
+    rest = num_cols % shape.group_size;
     char* to = codes;
-    for (int g = 0; g < num; ++g) {
-      scales[g] = LoadScales(tile.scales(first + g), tile.shape.has_zero_points);
-      const typename StepSources<format>::Stored steps{tile.codes(first + g)};
-      for (int step = 0; step < tile.size(first + g) / kStepCols; ++step, to += kStepBytes) {
+    for (int g = 0; g * shape.group_size < num_cols; ++g) {
+      const int size = Least(shape.group_size, num_cols - g * shape.group_size);
+      scales[g] = LoadScales<kZeros>(block + CodeBytes(shape, size));
+      const typename StepSources<format>::Stored steps{block};
+      for (int step = 0; step < size / kStepCols; ++step, to += kStepBytes) {
         Unpack(steps.Load(step), to);
       }
+      block += BlockBytes(shape, size);
     }
   }
 };
 
-template <QuantFormat format, int kRows>
-[[gnu::noinline]] void AddPanel(const Panel<format>& panel, const TileGroups& tile, const XRows& x,
-                                int t, float* totals) {
-  const char* codes = panel.codes;
-  for (int g = 0; g < panel.num_groups; ++g) {
-    const int group = panel.first_group + g, size = tile.size(group);
-    GroupOfX rows[kRows];
+// totals [kRows, 16] += the products of a panel with rows t, t + 1, ..., from byte `x_offset` on.
+template <QuantFormat format, bool kZeros, int kGroup, int kRows>
+[[gnu::noinline]] void AddPanel(const Panel<format>& panel, const XRows& rows, int t,
+                                int64_t x_offset, float* totals) {
+  using Steps = typename StepSources<format>::Panel;
+  const char* x[kRows];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) rows[r] = x.At(t + r, group, group * tile.shape.group_size);
-    const GroupSums<kRows> sums =
-        SumGroup<kRows>(typename StepSources<format>::Panel{codes}, size, panel.scales[g], rows,
-                        static_cast<Step<format>*>(nullptr));
-    AddToTotals<kRows>(sums, panel.scales[g], rows, totals);
-    codes += size / kStepCols * Panel<format>::kStepBytes;
+  for (int r = 0; r < kRows; ++r) x[r] = rows.At(t + r) + x_offset;
+  const char* codes = panel.codes;
+  const GroupScales* scales = panel.scales;
+  for (int g = 0; g < panel.num_full; ++g, ++scales) {
+    AddGroup<format, kZeros, kRows>(Steps{codes}, kGroup, *scales, x, totals);
+    codes += kGroup / kStepCols * Panel<format>::kStepBytes;
+  }
+  if (panel.rest > 0) {
+    AddGroup<format, kZeros, kRows>(Steps{codes}, panel.rest, *scales, x, totals);
   }
 }
 
@@ -114,54 +108,56 @@ inline void WriteTotals(const float* totals, int num_outputs, bool accumulate, f
   }
 }
 
-template <QuantFormat format>
-void FewRows(const TileGroups& tile, const XRows& x, int t, int num_rows, float* totals) {
+template <QuantFormat format, bool kZeros, int kGroup>
+void FewRows(const Tile& tile, const XRows& x, int t, int num_rows, float* totals) {
   switch (num_rows) {
     case 1:
-      return AddStored<format, 1>(tile, x, t, totals);
+      return AddStored<format, kZeros, kGroup, 1>(tile, x, t, totals);
     case 2:
-      return AddStored<format, 2>(tile, x, t, totals);
+      return AddStored<format, kZeros, kGroup, 2>(tile, x, t, totals);
     case 3:
-      return AddStored<format, 3>(tile, x, t, totals);
+      return AddStored<format, kZeros, kGroup, 3>(tile, x, t, totals);
     default:
-      return AddStored<format, 4>(tile, x, t, totals);
+      return AddStored<format, kZeros, kGroup, 4>(tile, x, t, totals);
   }
 }
 
-template <QuantFormat format>
-void ManyRows(const TileGroups& tile, const XRows& x, int t, int num_rows, float* totals) {
+template <QuantFormat format, bool kZeros, int kGroup>
+void ManyRows(const Tile& tile, const XRows& x, int t, int num_rows, float* totals) {
+  constexpr GroupShape kShape = {format, kGroup, kZeros};
+  constexpr int kGroupsPerPanel = kPanelCols / kGroup;
   Panel<format> panel;
-  const int num_groups = (tile.cols + tile.shape.group_size - 1) / tile.shape.group_size;
-  const int groups_per_panel = kPanelCols / tile.shape.group_size;
-  for (int first = 0; first < num_groups; first += groups_per_panel) {
-    panel.Fill(tile, first, Least(groups_per_panel, num_groups - first));
+  for (int col = 0; col < tile.cols; col += kPanelCols) {
+    const int first_group = col / kGroup;
+    panel.template Fill<kZeros>(kShape, tile.data + first_group * BlockBytes(kShape, kGroup),
+                                Least(kGroupsPerPanel * kGroup, tile.cols - col));
+    const int64_t x_offset = int64_t{first_group} * RoundedBlockBytes(format, kGroup);
     int r = 0;
     for (; r + kRowTile <= num_rows; r += kRowTile) {
-      AddPanel<format, kRowTile>(panel, tile, x, t + r, totals + r * kTileRows);
+      AddPanel<format, kZeros, kGroup, kRowTile>(panel, x, t + r, x_offset, totals + r * kTileRows);
     }
     for (; r < num_rows; ++r) {
-      AddPanel<format, 1>(panel, tile, x, t + r, totals + r * kTileRows);
+      AddPanel<format, kZeros, kGroup, 1>(panel, x, t + r, x_offset, totals + r * kTileRows);
     }
   }
 }
 
-template <QuantFormat format>
-void GroupedMatMul(const GroupedMatMulArgs& args) {
-  const GroupShape shape = {format, args.weights.group_size, args.weights.has_zero_points};
-  const int64_t tile_bytes = TileBytes(shape, args.weights.cols);
-  const XRows x = {&args.x, args.row_ids};
+template <QuantFormat format, bool kZeros, int kGroup>
+void Product(const GroupedMatMulArgs& args) {
+  constexpr GroupShape kShape = {format, kGroup, kZeros};
+  const int64_t tile_bytes = TileBytes(kShape, args.weights.cols);
+  const XRows x = {args.x, args.row_bytes, args.row_ids};
   alignas(32) float totals[kRowBlock * kTileRows];
   for (int first = 0; first < args.num_rows; first += kRowBlock) {
     const int num_rows = Least(kRowBlock, args.num_rows - first);
     for (int o = 0; o < args.num_outputs; o += kTileRows) {
-      const TileGroups tile(
-          static_cast<const char*>(args.weights.data) + o / kTileRows * tile_bytes, shape,
-          args.weights.cols);
+      const Tile tile = {static_cast<const char*>(args.weights.data) + o / kTileRows * tile_bytes,
+                         args.weights.cols};
       for (int i = 0; i < num_rows * kTileRows; i += 8) _mm256_store_ps(totals + i, Set(0.0f));
       if (num_rows <= kFewRows) {
-        FewRows<format>(tile, x, first, num_rows, totals);
+        FewRows<format, kZeros, kGroup>(tile, x, first, num_rows, totals);
       } else {
-        ManyRows<format>(tile, x, first, num_rows, totals);
+        ManyRows<format, kZeros, kGroup>(tile, x, first, num_rows, totals);
       }
       for (int t = 0; t < num_rows; ++t) {
         WriteTotals(totals + t * kTileRows, Least(kTileRows, args.num_outputs - o), args.accumulate,
@@ -171,7 +167,31 @@ void GroupedMatMul(const GroupedMatMulArgs& args) {
   }
 }
 
-// What SumGroup does in its inner loop, on registers alone: eight sums, each a byte product and an
+template <QuantFormat format, bool kZeros>
+void ProductOfGroups(const GroupedMatMulArgs& args) {
+  switch (args.weights.group_size) {
+    case 32:
+      return Product<format, kZeros, 32>(args);
+    case 64:
+      return Product<format, kZeros, 64>(args);
+    default:
+      return Product<format, kZeros, 128>(args);
+  }
+}
+
+void Int8MatMul(const GroupedMatMulArgs& args) {
+  ProductOfGroups<QuantFormat::kInt8Group, false>(args);
+}
+
+void Int4MatMul(const GroupedMatMulArgs& args) {
+  if (args.weights.has_zero_points) {
+    ProductOfGroups<QuantFormat::kInt4Group, true>(args);
+  } else {
+    ProductOfGroups<QuantFormat::kInt4Group, false>(args);
+  }
+}
+
+// What SumWords does in its inner loop, on registers alone: eight sums, each a byte product and an
 // addition of words.
 constexpr int kProbeSums = 8;
 
@@ -193,16 +213,11 @@ int32_t IntegerProbe(int64_t rounds) {
   return _mm256_extract_epi32(total, 0);
 }
 
-template <QuantFormat format>
-void AddFormat(KernelTable* table) {
-  table->grouped_matmul[GroupedIdx(format)] = GroupedMatMul<format>;
-}
-
 }  // namespace
 
 void AddGrouped(KernelTable* table) {
-  AddFormat<QuantFormat::kInt8Group>(table);
-  AddFormat<QuantFormat::kInt4Group>(table);
+  table->grouped_matmul[GroupedIdx(QuantFormat::kInt8Group)] = Int8MatMul;
+  table->grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] = Int4MatMul;
   table->integer_probe = IntegerProbe;
   table->integer_probe_ops = kProbeSums * 32 * 2;
 }

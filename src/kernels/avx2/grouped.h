@@ -24,6 +24,19 @@ inline __m256i BroadcastWord(const void* p) {
   return _mm256_set1_epi32(word);
 }
 
+// sum + term, formed here and now: left alone, the compiler forms all terms of a group first and
+// keeps them in memory, which takes twice the time.
+inline __m256i AddWordsNow(__m256i sum, __m256i term) {
+  sum = _mm256_add_epi16(sum, term);
+  asm("" : "+x"(sum));
+  return sum;
+}
+inline __m256i AddIntsNow(__m256i sum, __m256i term) {
+  sum = _mm256_add_epi32(sum, term);
+  asm("" : "+x"(sum));
+  return sum;
+}
+
 constexpr int Least(int a, int b) { return a < b ? a : b; }
 
 // Scales and zero points of a group, outputs 0 to 7 and 8 to 15.
@@ -32,13 +45,14 @@ struct GroupScales {
   __m256i minus_zero[2];  // kInt4Group: twice per output, in words
 };
 
-inline GroupScales LoadScales(const char* scales, bool has_zero_points) {
+template <bool kZeros>
+GroupScales LoadScales(const char* scales) {
   GroupScales group;
   for (int half = 0; half < 2; ++half) {
     const auto* bits = reinterpret_cast<const __m128i*>(scales + 16 * half);
     group.scale[half] = _mm256_cvtph_ps(_mm_loadu_si128(bits));
   }
-  if (has_zero_points) {
+  if (kZeros) {
     const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales + 32));
     const __m256i wide = _mm256_cvtepu8_epi32(pairs);
     const __m256i zero[2] = {_mm256_and_si256(wide, _mm256_set1_epi32(15)),
@@ -53,13 +67,17 @@ inline GroupScales LoadScales(const char* scales, bool has_zero_points) {
   return group;
 }
 
-// One row of x inside a group.
-struct GroupOfX {
-  const int8_t* codes;
-  const int16_t* words;
-  const int16_t* pair_sums;
-  float scale;
-};
+// Rounded rows, of which each product reads one stream: a chain of blocks, one per group.
+// For kInt4Group a block holds the codes as bytes, for every 32 columns two words, the sums of the
+// codes whose column % 4 is 0 or 1 and 2 or 3, and the scale. For kInt8Group it holds the codes as
+// words, columns 0, 2, 1, 3 of every four, and the scale.
+constexpr int SumsOffset(int group_cols) { return group_cols; }
+constexpr int ScaleOffset(QuantFormat format, int group_cols) {
+  return format == QuantFormat::kInt4Group ? group_cols + group_cols / 8 : 2 * group_cols;
+}
+constexpr int RoundedBlockBytes(QuantFormat format, int group_cols) {
+  return ScaleOffset(format, group_cols) + 4;
+}
 
 // Codes of one step as products want them.
 template <QuantFormat format>
@@ -139,95 +157,118 @@ struct StepSources<QuantFormat::kInt8Group> {
   static constexpr int kPanelBytes = 128;
 };
 
-// Exact sums of one group: lanes are outputs.
+// Exact sums of one group: lanes are outputs 0 to 7 and 8 to 15.
 template <int kRows>
 struct GroupSums {
   __m256i lanes[kRows][2];
 };
 
-// Sums of 32 columns in words: |sum of (code - zero) * x| <= 15 * 16 * 127 < 2^15 for each of the
-// two of an output, and what overflows on the way wraps back.
-template <int kRows, class Steps>
-inline GroupSums<kRows> SumWords(const Steps& steps, int col, const GroupScales& scales,
-                                 const GroupOfX* x) {
+// Sums of the 32 columns from `col` on, in words: |sum of (code - zero) * x| <= 15 * 16 * 127 <
+// 2^15 for each of the two of an output, and what overflows on the way wraps back.
+template <int kRows, bool kZeros, class Steps>
+inline GroupSums<kRows> SumWords(const Steps& steps, int group_cols, int col,
+                                 const GroupScales& scales, const char* const (&x)[kRows]) {
   GroupSums<kRows> words;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m256i pair = BroadcastWord(x[r].pair_sums + col / 16);
+    const __m256i pair = BroadcastWord(x[r] + SumsOffset(group_cols) + col / 8);
     words.lanes[r][0] = _mm256_mullo_epi16(pair, scales.minus_zero[0]);
-    words.lanes[r][1] = _mm256_mullo_epi16(pair, scales.minus_zero[1]);
+    words.lanes[r][1] = kZeros ? _mm256_mullo_epi16(pair, scales.minus_zero[1]) : words.lanes[r][0];
   }
 #pragma GCC unroll 8
   for (int step = 0; step < 8; ++step) {
     const Step<QuantFormat::kInt4Group> w = steps.Load(col / 4 + step);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256i xv = BroadcastWord(x[r].codes + col + 4 * step);
-      words.lanes[r][0] = _mm256_add_epi16(words.lanes[r][0], _mm256_maddubs_epi16(w.half[0], xv));
-      words.lanes[r][1] = _mm256_add_epi16(words.lanes[r][1], _mm256_maddubs_epi16(w.half[1], xv));
+      const __m256i xv = BroadcastWord(x[r] + col + 4 * step);
+      words.lanes[r][0] = AddWordsNow(words.lanes[r][0], _mm256_maddubs_epi16(w.half[0], xv));
+      words.lanes[r][1] = AddWordsNow(words.lanes[r][1], _mm256_maddubs_epi16(w.half[1], xv));
     }
   }
   return words;
 }
 
-template <int kRows, class Steps>
-inline GroupSums<kRows> SumGroup(const Steps& steps, int num_cols, const GroupScales& scales,
-                                 const GroupOfX* x, Step<QuantFormat::kInt4Group>*) {
-  const __m256i ones = _mm256_set1_epi16(1);
-  GroupSums<kRows> sums = SumWords<kRows>(steps, 0, scales, x);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    sums.lanes[r][0] = _mm256_madd_epi16(sums.lanes[r][0], ones);
-    sums.lanes[r][1] = _mm256_madd_epi16(sums.lanes[r][1], ones);
-  }
-  for (int col = 32; col < num_cols; col += 32) {
-    const GroupSums<kRows> words = SumWords<kRows>(steps, col, scales, x);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      for (int half = 0; half < 2; ++half) {
-        sums.lanes[r][half] =
-            _mm256_add_epi32(sums.lanes[r][half], _mm256_madd_epi16(words.lanes[r][half], ones));
-      }
-    }
-  }
-  return sums;
-}
+template <QuantFormat format, bool kZeros>
+struct GroupProduct;
 
-template <int kRows, class Steps>
-inline GroupSums<kRows> SumGroup(const Steps& steps, int num_cols, const GroupScales&,
-                                 const GroupOfX* x, Step<QuantFormat::kInt8Group>*) {
-  GroupSums<kRows> sums;
-  for (int r = 0; r < kRows; ++r) sums.lanes[r][0] = sums.lanes[r][1] = _mm256_setzero_si256();
-  for (int step = 0; step < num_cols / 4; ++step) {
-    const Step<QuantFormat::kInt8Group> w = steps.Load(step);
+template <bool kZeros>
+struct GroupProduct<QuantFormat::kInt4Group, kZeros> {
+  template <int kRows, class Steps>
+  static inline GroupSums<kRows> Sum(const Steps& steps, int group_cols, const GroupScales& scales,
+                                     const char* const (&x)[kRows]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    GroupSums<kRows> sums = SumWords<kRows, kZeros>(steps, group_cols, 0, scales, x);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256i even = BroadcastWord(x[r].words + 4 * step);
-      const __m256i odd = BroadcastWord(x[r].words + 4 * step + 2);
+      sums.lanes[r][0] = _mm256_madd_epi16(sums.lanes[r][0], ones);
+      sums.lanes[r][1] = _mm256_madd_epi16(sums.lanes[r][1], ones);
+    }
+    for (int col = 32; col < group_cols; col += 32) {
+      const GroupSums<kRows> words = SumWords<kRows, kZeros>(steps, group_cols, col, scales, x);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        __m256i* sum = &sums.lanes[r][half];
-        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(w.even[half], even));
-        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(w.odd[half], odd));
+        for (int half = 0; half < 2; ++half) {
+          sums.lanes[r][half] =
+              _mm256_add_epi32(sums.lanes[r][half], _mm256_madd_epi16(words.lanes[r][half], ones));
+        }
       }
     }
+    return sums;
   }
-  return sums;
-}
+};
+
+template <bool kZeros>
+struct GroupProduct<QuantFormat::kInt8Group, kZeros> {
+  template <int kRows, class Steps>
+  static inline GroupSums<kRows> Sum(const Steps& steps, int group_cols, const GroupScales&,
+                                     const char* const (&x)[kRows]) {
+    GroupSums<kRows> sums;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sums.lanes[r][0] = sums.lanes[r][1] = _mm256_setzero_si256();
+    for (int step = 0; step < group_cols / kStepCols; ++step) {
+      const Step<QuantFormat::kInt8Group> w = steps.Load(step);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const __m256i even = BroadcastWord(x[r] + 8 * step);
+        const __m256i odd = BroadcastWord(x[r] + 8 * step + 4);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+          __m256i* sum = &sums.lanes[r][half];
+          *sum = AddIntsNow(*sum, _mm256_madd_epi16(w.even[half], even));
+          *sum = AddIntsNow(*sum, _mm256_madd_epi16(w.odd[half], odd));
+        }
+      }
+    }
+    return sums;
+  }
+};
 
 // totals[r] [16] = fma(group's sum, weight scale * x scale, totals[r]).
 template <int kRows>
-inline void AddToTotals(const GroupSums<kRows>& sums, const GroupScales& scales, const GroupOfX* x,
-                        float* totals) {
+inline void AddToTotals(const GroupSums<kRows>& sums, const GroupScales& scales, int scale_offset,
+                        const char* const (&x)[kRows], float* totals) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const Vec x_scale = Set(x[r].scale);
+    const Vec x_scale = _mm256_castsi256_ps(BroadcastWord(x[r] + scale_offset));
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       float* at = totals + r * kTileRows + 8 * half;
       const Vec sum = _mm256_cvtepi32_ps(sums.lanes[r][half]);
       _mm256_store_ps(at, MulAdd(sum, Mul(scales.scale[half], x_scale), _mm256_load_ps(at)));
     }
   }
+}
+
+// One group of kRows rows against sixteen outputs; moves x on to the next group.
+template <QuantFormat format, bool kZeros, int kRows, class Steps>
+inline void AddGroup(const Steps& steps, int group_cols, const GroupScales& scales,
+                     const char* (&x)[kRows], float* totals) {
+  const GroupSums<kRows> sums =
+      GroupProduct<format, kZeros>::template Sum<kRows>(steps, group_cols, scales, x);
+  AddToTotals<kRows>(sums, scales, ScaleOffset(format, group_cols), x, totals);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) x[r] += RoundedBlockBytes(format, group_cols);
 }
 
 }  // namespace

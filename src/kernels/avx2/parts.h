@@ -11,7 +11,7 @@ namespace hadal::avx2 {
 void AddMatMul(KernelTable* table);
 void AddWeightedSum(KernelTable* table);
 void AddGrouped(KernelTable* table);
-void AddQuantizeRow(KernelTable* table);
+void AddRoundRow(KernelTable* table);
 void AddAttention(KernelTable* table);
 void AddElementwise(KernelTable* table);
 

@@ -9,7 +9,7 @@ KernelTable Avx2Kernels(KernelTable base) {
   avx2::AddMatMul(&table);
   avx2::AddWeightedSum(&table);
   avx2::AddGrouped(&table);
-  avx2::AddQuantizeRow(&table);
+  avx2::AddRoundRow(&table);
   avx2::AddAttention(&table);
   avx2::AddElementwise(&table);
   return table;

@@ -1,6 +1,7 @@
 // Activations rounded to bytes, and their products with grouped weights, in plain loops.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/reference/decode.h"
 #include "kernels/reference/parts.h"
@@ -10,53 +11,57 @@ namespace {
 
 constexpr float kSmallestMagnitude = 1e-30f;
 
-void QuantizeGroup(const float* x, int count, int8_t* codes, float* scale) {
+// A rounded row is a chain of blocks, one per group: the codes, then the scale.
+int64_t BlockBytesOf(int group_cols) { return group_cols + static_cast<int64_t>(sizeof(float)); }
+
+int64_t RoundedRowBytes(QuantFormat, int group_size, int cols) {
+  const int num_groups = (cols + group_size - 1) / group_size;
+  return cols + num_groups * static_cast<int64_t>(sizeof(float));
+}
+
+float LargestMagnitude(const float* x, int count) {
   float largest = 0;
   for (int i = 0; i < count; ++i) {
     const float magnitude = std::fabs(x[i]);
-    if (std::isnan(largest) || magnitude > largest || std::isnan(magnitude)) {
-      largest = std::isnan(largest) ? largest : magnitude;
-    }
+    if (std::isnan(magnitude)) return magnitude;
+    largest = std::max(largest, magnitude);
   }
-  if (largest < kSmallestMagnitude) {
-    *scale = 0;
-    std::fill_n(codes, count, int8_t{0});
-    return;
-  }
-  *scale = largest / 127.0f;
-  const float factor = 127.0f / largest;
-  for (int i = 0; i < count; ++i) {
-    const float code = std::nearbyint(x[i] * factor);
-    codes[i] = std::fabs(code) <= 127.0f ? static_cast<int8_t>(code) : int8_t{-128};
-  }
+  return largest;
 }
 
-void QuantizeRow(const float* x, int cols, int group_size, const QuantizedRow& out) {
-  for (int begin = 0; begin < cols; begin += group_size) {
-    QuantizeGroup(x + begin, std::min(group_size, cols - begin), out.codes + begin,
-                  out.scales + begin / group_size);
+void RoundGroup(const float* x, int count, std::byte* block) {
+  const float largest = LargestMagnitude(x, count);
+  const bool is_zero = largest < kSmallestMagnitude;
+  const float scale = is_zero ? 0.0f : largest / 127.0f;
+  const float factor = is_zero ? 0.0f : 127.0f / largest;
+  for (int i = 0; i < count; ++i) {
+    const float code = std::nearbyint(x[i] * factor);
+    block[i] = static_cast<std::byte>(std::fabs(code) <= 127.0f ? static_cast<int>(code) : -128);
   }
-  constexpr int kWordCols[4] = {0, 2, 1, 3};
-  for (int i = 0; i < cols; ++i) out.words[i] = out.codes[i - i % 4 + kWordCols[i % 4]];
-  for (int begin = 0; begin < cols; begin += 32) {
-    int sums[2] = {};
-    for (int i = 0; i < 32; ++i) sums[i % 4 / 2] += out.codes[begin + i];
-    out.pair_sums[begin / 16] = static_cast<int16_t>(sums[0]);
-    out.pair_sums[begin / 16 + 1] = static_cast<int16_t>(sums[1]);
+  std::memcpy(block + count, &scale, sizeof(scale));
+}
+
+void RoundRow(const RoundArgs& args) {
+  for (int begin = 0; begin < args.cols; begin += args.group_size) {
+    RoundGroup(args.x + begin, std::min(args.group_size, args.cols - begin),
+               args.out + begin / args.group_size * BlockBytesOf(args.group_size));
   }
 }
 
 template <QuantFormat format>
-float Product(const WeightRows& weights, int output, const QuantizedRows& x, int64_t row) {
+float Product(const WeightRows& weights, int output, const std::byte* x) {
   float sum = 0;
-  for (int g = 0; g < x.num_groups; ++g) {
+  for (int begin = 0; begin < weights.cols; begin += weights.group_size) {
+    const int g = begin / weights.group_size;
     const GroupOfRow group = FindGroup<format>(weights, output, g);
-    const int begin = g * weights.group_size;
     const int size = std::min(weights.group_size, weights.cols - begin);
-    const int8_t* codes = x.codes + row * x.cols + begin;
+    const std::byte* block = x + g * BlockBytesOf(weights.group_size);
     int32_t dot = 0;
-    for (int i = 0; i < size; ++i) dot += GroupedCode<format>(group, i) * codes[i];
-    sum = std::fma(static_cast<float>(dot), group.scale * x.scales[row * x.num_groups + g], sum);
+    for (int i = 0; i < size; ++i) {
+      dot += GroupedCode<format>(group, i) * static_cast<int8_t>(block[i]);
+    }
+    const auto x_scale = LoadUnaligned<float>(block + size, 0);
+    sum = std::fma(static_cast<float>(dot), group.scale * x_scale, sum);
   }
   return sum;
 }
@@ -66,7 +71,7 @@ void GroupedMatMul(const GroupedMatMulArgs& args) {
   for (int t = 0; t < args.num_rows; ++t) {
     const int64_t row = args.row_ids != nullptr ? args.row_ids[t] : t;
     for (int o = 0; o < args.num_outputs; ++o) {
-      const float product = Product<format>(args.weights, o, args.x, row);
+      const float product = Product<format>(args.weights, o, args.x + row * args.row_bytes);
       float* out = args.out + t * args.out_stride + o;
       *out = args.accumulate ? *out + product : product;
     }
@@ -86,7 +91,8 @@ int32_t IntegerProbe(int64_t rounds) {
 }  // namespace
 
 void AddGrouped(KernelTable* table) {
-  table->quantize_row = QuantizeRow;
+  table->rounded_row_bytes = RoundedRowBytes;
+  table->round_row = RoundRow;
   table->grouped_matmul[GroupedIdx(QuantFormat::kInt8Group)] =
       GroupedMatMul<QuantFormat::kInt8Group>;
   table->grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] =
