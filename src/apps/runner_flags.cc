@@ -17,6 +17,8 @@ const std::map<std::string, AttentionForm> kForms = {{"auto", AttentionForm::kAu
                                                      {"absorbed", AttentionForm::kAbsorbed},
                                                      {"expanded", AttentionForm::kExpanded}};
 
+const std::map<std::string, bool> kActivations = {{"int8", false}, {"float32", true}};
+
 }  // namespace
 
 void AddModelArgument(CLI::App* command, std::string* path) {
@@ -34,6 +36,10 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
                    "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
                    "tokens absorbed)")
       ->transform(CLI::CheckedTransformer(kForms));
+  command
+      ->add_option("--activations", options->keeps_float_activations,
+                   "Inputs of INT8 and INT4 weights: int8 (fast, the default) or float32")
+      ->transform(CLI::CheckedTransformer(kActivations));
   command
       ->add_option("--chunk", options->max_step_tokens,
                    "Tokens of a prompt that are read in one step")

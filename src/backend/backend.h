@@ -93,6 +93,12 @@ struct ExpertChoice {
   ConstFloatMatrix weights;       // [tokens, num_experts_per_tok]
 };
 
+// One of several products with the same input.
+struct ProductTarget {
+  const QuantizedMatrix* w = nullptr;
+  FloatMatrix out;  // [tokens, w.rows]
+};
+
 enum class RopeStyle { kInterleaved, kHalfSplit };
 
 // Rotates parts of rows in place: of each row t, for each of num_parts parts, the columns
@@ -112,11 +118,18 @@ struct BackendLimits {
   int hidden_size = 0;
   int num_experts_per_tok = 0, n_routed_experts = 0, moe_intermediate_size = 0;
   int index_n_heads = 0;
+  int widest_input = 0;  // input features of the widest matrix
 };
+
+// How the inputs of products with grouped weights are computed with: as they are, or rounded to
+// bytes, one scale for each group of the weight, which is several times faster. Other weights
+// always meet float32.
+enum class ActivationFormat { kFloat32, kInt8 };
 
 struct BackendOptions {
   int num_threads = 0;  // 0: all usable cores
   std::string kernels;  // empty: the best usable set
+  ActivationFormat activations = ActivationFormat::kInt8;
 };
 
 class Backend {
@@ -143,6 +156,8 @@ class Backend {
   // out = x * w^T, and out += x * w^T.
   virtual void MatMul(ConstFloatMatrix x, const QuantizedMatrix& w, FloatMatrix out) = 0;
   virtual void MatMulAdd(ConstFloatMatrix x, const QuantizedMatrix& w, FloatMatrix inout) = 0;
+  // target.out = x * target.w^T for each; one pass over x.
+  virtual void MatMulEach(ConstFloatMatrix x, std::span<const ProductTarget> targets) = 0;
   // out = silu(x * gate^T) * (x * up^T); one pass over x.
   virtual void GatedMatMul(ConstFloatMatrix x, const QuantizedMatrix& gate,
                            const QuantizedMatrix& up, FloatMatrix out) = 0;

@@ -24,7 +24,8 @@ MlaAttention::MlaAttention(const ModelConfig& config, const AttentionWeights& we
 void MlaAttention::Forward(const ForwardBatch& batch, LatentCache* cache,
                            Activations* activations) {
   const int num_tokens = batch.num_tokens();
-  ProjectQueries(num_tokens, activations);
+  ProjectInput(num_tokens, activations);
+  FinishQueries(num_tokens, activations);
   StoreLatents(batch, cache, activations);
   if (indexer_) indexer_->Select(batch, cache, activations);
   const FloatMatrix attended = activations->attended.Rows(0, num_tokens);
@@ -40,15 +41,21 @@ void MlaAttention::Forward(const ForwardBatch& batch, LatentCache* cache,
   backend_->MatMulAdd(attended, weights_.out, activations->hidden.Rows(0, num_tokens));
 }
 
+// W_qa x (or W_q x without a query latent) and W_kva x: one pass over x.
+void MlaAttention::ProjectInput(int num_tokens, Activations* activations) {
+  const bool has_latent = !weights_.q_a.empty();
+  const ProductTarget targets[] = {
+      {has_latent ? &weights_.q_a : &weights_.q,
+       (has_latent ? activations->query_latent : activations->queries).Rows(0, num_tokens)},
+      {&weights_.kv_a, activations->latents.Rows(0, num_tokens)}};
+  backend_->MatMulEach(activations->normed.Rows(0, num_tokens), targets);
+}
+
 // q = W_qb norm(W_qa x), or W_q x without a query latent; per head [nope ; rope(q)].
-void MlaAttention::ProjectQueries(int num_tokens, Activations* activations) {
-  const FloatMatrix normed = activations->normed.Rows(0, num_tokens);
+void MlaAttention::FinishQueries(int num_tokens, Activations* activations) {
   const FloatMatrix queries = activations->queries.Rows(0, num_tokens);
-  if (weights_.q_a.empty()) {
-    backend_->MatMul(normed, weights_.q, queries);
-  } else {
+  if (!weights_.q_a.empty()) {
     const FloatMatrix latent = activations->query_latent.Rows(0, num_tokens);
-    backend_->MatMul(normed, weights_.q_a, latent);
     backend_->RmsNorm(latent, weights_.q_a_norm, eps_, latent);
     backend_->MatMul(latent, weights_.q_b, queries);
   }
@@ -67,7 +74,6 @@ void MlaAttention::StoreLatents(const ForwardBatch& batch, LatentCache* cache,
                                 Activations* activations) {
   const int num_tokens = batch.num_tokens();
   const FloatMatrix latents = activations->latents.Rows(0, num_tokens);
-  backend_->MatMul(activations->normed.Rows(0, num_tokens), weights_.kv_a, latents);
   const FloatMatrix compressed = latents.Cols(0, shape_.kv_lora_rank);
   backend_->RmsNorm(compressed, weights_.kv_a_norm, eps_, compressed);
   backend_->Rope({.x = latents,

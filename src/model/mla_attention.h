@@ -26,7 +26,8 @@ class MlaAttention {
   void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
 
  private:
-  void ProjectQueries(int num_tokens, Activations* activations);
+  void ProjectInput(int num_tokens, Activations* activations);
+  void FinishQueries(int num_tokens, Activations* activations);
   void StoreLatents(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
 
   const AttentionWeights& weights_;

@@ -47,13 +47,23 @@ Status CheckLimits(const RunnerOptions& options) {
   return Status::Ok();
 }
 
+// Input features of the widest matrix.
+int WidestInput(const ModelConfig& config) {
+  return std::max({2 * config.hidden_size, config.intermediate_size,
+                   config.n_shared_experts * config.moe_intermediate_size,
+                   config.num_attention_heads * config.v_head_dim, config.q_lora_rank});
+}
+
 }  // namespace
 
 Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const LoadedModelNeeds& needs) {
   RETURN_IF_ERROR(CheckLimits(options));
   LoadedModel loaded;
-  ASSIGN_OR_RETURN(loaded.backend,
-                   CreateBackend({.num_threads = options.num_threads, .kernels = options.kernels}));
+  ASSIGN_OR_RETURN(loaded.backend, CreateBackend({.num_threads = options.num_threads,
+                                                  .kernels = options.kernels,
+                                                  .activations = options.keeps_float_activations
+                                                                     ? ActivationFormat::kFloat32
+                                                                     : ActivationFormat::kInt8}));
   ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
   ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
@@ -74,7 +84,8 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
                                            .num_experts_per_tok = config.num_experts_per_tok,
                                            .n_routed_experts = config.n_routed_experts,
                                            .moe_intermediate_size = config.moe_intermediate_size,
-                                           .index_n_heads = config.index_n_heads}));
+                                           .index_n_heads = config.index_n_heads,
+                                           .widest_input = WidestInput(config)}));
   Log(LogLevel::kInfo,
       "model {}: {}, {} layers, kernels {}, {} threads, cache of {} tokens ({:.2f} GB)",
       options.model_path, config.model_type, config.num_hidden_layers,

@@ -23,6 +23,9 @@ struct RunnerOptions {
   int num_threads = 0;       // 0: all usable cores
   std::string kernels = {};  // empty: the best usable set
   AttentionForm attention_form = AttentionForm::kAuto;
+  // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
+  // to bytes: slow, to measure against.
+  bool keeps_float_activations = false;
   int max_step_tokens = 512;  // new tokens of a step, all sequences together
   int max_step_sequences = 64;
   int64_t cache_tokens =

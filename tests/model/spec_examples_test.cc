@@ -84,7 +84,8 @@ struct Bench {
                                .max_context_tokens = kBlockTokens,
                                .shape = AttentionShape(config),
                                .hidden_size = config.hidden_size,
-                               .index_n_heads = config.index_n_heads})
+                               .index_n_heads = config.index_n_heads,
+                               .widest_input = 4096})
                     .ok());
     for (int p = 0; p < num_tokens; ++p) {
       positions.push_back(p);

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention.h"
 #include "backend/cpu/experts.h"
+#include "backend/cpu/products.h"
 #include "backend/cpu/select_positions.h"
 #include "kernels/kernel_table.h"
 #include "sys/thread_pool.h"
@@ -14,7 +15,7 @@ namespace hadal {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const KernelTable& kernels, int num_threads);
+  CpuBackend(const KernelTable& kernels, const BackendOptions& options, int num_threads);
 
   Device device() const override { return Device::kCpu; }
   std::string kernels_name() const override { return kernels_.name; }
@@ -30,6 +31,7 @@ class CpuBackend final : public Backend {
                  float eps, FloatMatrix out) override;
   void MatMul(ConstFloatMatrix x, const QuantizedMatrix& w, FloatMatrix out) override;
   void MatMulAdd(ConstFloatMatrix x, const QuantizedMatrix& w, FloatMatrix inout) override;
+  void MatMulEach(ConstFloatMatrix x, std::span<const ProductTarget> targets) override;
   void GatedMatMul(ConstFloatMatrix x, const QuantizedMatrix& gate, const QuantizedMatrix& up,
                    FloatMatrix out) override;
   void Rope(const RopeArgs& args) override;
@@ -43,19 +45,12 @@ class CpuBackend final : public Backend {
   Status Synchronize() override { return Status::Ok(); }
 
  private:
-  void Product(ConstFloatMatrix x, const QuantizedMatrix& w, bool accumulate, FloatMatrix out);
-
-  // body(row) for every row of a step; few rows are not worth waking the workers.
-  template <class Body>
-  void ForRows(int num_rows, const Body& body);
-
   const KernelTable& kernels_;
   ThreadPool pool_;
+  Products products_;
   AttentionScratch attention_;
   ExpertScratch experts_;
   SelectScratch select_;
-  Buffer up_;  // per worker [max_step_tokens, kMaxOutputsPerShare]: one half of GatedMatMul
-  int max_step_tokens_ = 0;
 };
 
 }  // namespace hadal

@@ -34,17 +34,121 @@ void GroupByExpert(const ExpertChoice& choice, int num_experts, ExpertScratch* s
   begin[0] = 0;
 }
 
-MatMulArgs ExpertProduct(FloatMatrix x, int first_row, int num_rows, const QuantizedMatrix& weights,
-                         int first, int count, float* out, int64_t out_stride) {
-  return {.x = x.row_data(first_row),
-          .x_stride = x.stride,
-          .num_rows = num_rows,
-          .weights = KernelRows(weights, first),
-          .num_outputs = count,
-          .out = out,
-          .out_stride = out_stride,
-          .accumulate = false};
-}
+// The routed experts of one step.
+class ExpertStep {
+ public:
+  ExpertStep(const KernelTable& kernels, const Products& products, const ExpertWeights& experts,
+             ThreadPool* pool, ExpertScratch* scratch)
+      : kernels_(kernels), products_(products), experts_(experts), pool_(pool), scratch_(scratch) {}
+
+  // gated[row] = silu(gate x) * (up x)
+  void Gate(ConstFloatMatrix x, int num_rows) {
+    const bool is_rounded = AllTake(experts_.gate) && AllTake(experts_.up) &&
+                            products_.TakeTheSame(First(experts_.gate), First(experts_.up));
+    if (is_rounded) {
+      scratch_->rounded_inputs.Round(kernels_, x, First(experts_.gate).group_shape(), pool_);
+    } else {
+      pool_->ParallelFor(num_rows, [&](int row, int) {
+        std::copy_n(x.row_data(scratch_->row_token[static_cast<size_t>(row)]), x.cols,
+                    scratch_->inputs.row_data(row));
+      });
+    }
+    const int width = First(experts_.gate).rows;
+    ForShares(width, [&](int expert, int first, int count, int worker) {
+      const auto [begin, rows] = RowsOf(expert);
+      ProductInput input = {.num_rows = rows};
+      if (is_rounded) {
+        input.rounded = scratch_->rounded_inputs.data();
+        input.rounded_row_bytes = scratch_->rounded_inputs.row_bytes();
+        input.row_ids = scratch_->row_token.data() + begin;
+      } else {
+        input.x = scratch_->inputs.row_data(begin);
+        input.x_stride = scratch_->inputs.stride;
+      }
+      const FloatMatrix up_out = scratch_->up[static_cast<size_t>(worker)];
+      float* gate_out = scratch_->gated.row_data(begin) + first;
+      Run(input, experts_.gate[static_cast<size_t>(expert)], first, count, gate_out,
+          scratch_->gated.stride);
+      Run(input, experts_.up[static_cast<size_t>(expert)], first, count, up_out.data,
+          up_out.stride);
+      for (int r = 0; r < rows; ++r) {
+        float* gated = gate_out + r * scratch_->gated.stride;
+        kernels_.silu_mul(gated, up_out.row_data(r), count, gated);
+      }
+    });
+  }
+
+  // outputs[row] = down gated[row]
+  void Down(int num_rows) {
+    const bool is_rounded = AllTake(experts_.down);
+    if (is_rounded) {
+      scratch_->rounded_gated.Round(kernels_, scratch_->gated.Rows(0, num_rows),
+                                    First(experts_.down).group_shape(), pool_);
+    }
+    const int hidden = First(experts_.down).rows;
+    ForShares(hidden, [&](int expert, int first, int count, int) {
+      const auto [begin, rows] = RowsOf(expert);
+      ProductInput input = {.x = scratch_->gated.row_data(begin),
+                            .x_stride = scratch_->gated.stride,
+                            .num_rows = rows};
+      if (is_rounded) {
+        input.rounded_row_bytes = scratch_->rounded_gated.row_bytes();
+        input.rounded = scratch_->rounded_gated.data() + begin * input.rounded_row_bytes;
+      }
+      Run(input, experts_.down[static_cast<size_t>(expert)], first, count,
+          scratch_->outputs.row_data(begin) + first, scratch_->outputs.stride);
+    });
+  }
+
+ private:
+  const QuantizedMatrix& First(std::span<const QuantizedMatrix> weights) const {
+    return weights[static_cast<size_t>(scratch_->active[0])];
+  }
+
+  // Whether the same rounded rows serve the weights of all experts at work.
+  bool AllTake(std::span<const QuantizedMatrix> weights) const {
+    if (!products_.TakesRounded(First(weights))) return false;
+    return std::ranges::all_of(scratch_->active, [&](int32_t expert) {
+      return products_.TakeTheSame(weights[static_cast<size_t>(expert)], First(weights));
+    });
+  }
+
+  std::pair<int32_t, int32_t> RowsOf(int expert) const {
+    const auto e = static_cast<size_t>(expert);
+    const int32_t begin = scratch_->expert_begin[e];
+    return {begin, scratch_->expert_begin[e + 1] - begin};
+  }
+
+  // body(expert, first output, outputs, worker) for pieces of all active experts.
+  template <class Body>
+  void ForShares(int num_outputs, const Body& body) {
+    const int per_share = OutputsPerShare(num_outputs, pool_->num_threads());
+    const int shares = CeilDiv(num_outputs, per_share);
+    const int num_active = static_cast<int>(scratch_->active.size());
+    pool_->ParallelFor(num_active * shares, [&](int share, int worker) {
+      const int expert = scratch_->active[static_cast<size_t>(share / shares)];
+      const int first = share % shares * per_share;
+      body(expert, first, std::min(per_share, num_outputs - first), worker);
+    });
+  }
+
+  void Run(const ProductInput& input, const QuantizedMatrix& w, int first, int count, float* out,
+           int64_t out_stride) const {
+    RunProduct(kernels_, input,
+               {.w = w,
+                .first = first,
+                .count = count,
+                .out = out,
+                .out_stride = out_stride,
+                .accumulate = false});
+  }
+
+  const KernelTable& kernels_;
+  const Products& products_;
+  const ExpertWeights& experts_;
+  ThreadPool* pool_;
+  ExpertScratch* scratch_;
+};
 
 }  // namespace
 
@@ -70,62 +174,18 @@ Status ExpertScratch::Prepare(const BackendLimits& limits, int num_threads) {
   row_token.resize(static_cast<size_t>(rows));
   row_of_choice.resize(static_cast<size_t>(rows));
   active.reserve(static_cast<size_t>(limits.n_routed_experts));
-  return Status::Ok();
+  RETURN_IF_ERROR(rounded_inputs.Prepare(limits.max_step_tokens, limits.hidden_size));
+  return rounded_gated.Prepare(static_cast<int>(rows), limits.moe_intermediate_size);
 }
 
-void ExpertMlpOnCpu(const KernelTable& kernels, ConstFloatMatrix x, const ExpertWeights& experts,
-                    const ExpertChoice& choice, FloatMatrix inout, ThreadPool* pool,
-                    ExpertScratch* scratch) {
+void ExpertMlpOnCpu(const KernelTable& kernels, const Products& products, ConstFloatMatrix x,
+                    const ExpertWeights& experts, const ExpertChoice& choice, FloatMatrix inout,
+                    ThreadPool* pool, ExpertScratch* scratch) {
   GroupByExpert(choice, static_cast<int>(experts.gate.size()), scratch);
   const int num_rows = choice.ids.rows * choice.ids.cols;
-  const int num_active = static_cast<int>(scratch->active.size());
-  const auto rows_of = [&](int expert) {
-    const auto e = static_cast<size_t>(expert);
-    return std::pair(scratch->expert_begin[e],
-                     scratch->expert_begin[e + 1] - scratch->expert_begin[e]);
-  };
-
-  pool->ParallelFor(num_rows, [&](int row, int) {
-    std::copy_n(x.row_data(scratch->row_token[static_cast<size_t>(row)]), x.cols,
-                scratch->inputs.row_data(row));
-  });
-
-  const int width = experts.gate[0].rows;
-  const int gate_share = OutputsPerShare(width, pool->num_threads());
-  const int num_gate_shares = CeilDiv(width, gate_share);
-  pool->ParallelFor(num_active * num_gate_shares, [&](int share, int worker) {
-    const int expert = scratch->active[static_cast<size_t>(share / num_gate_shares)];
-    const int first = share % num_gate_shares * gate_share;
-    const int count = std::min(gate_share, width - first);
-    const auto [begin, rows] = rows_of(expert);
-    const QuantizedMatrix& gate = experts.gate[static_cast<size_t>(expert)];
-    const QuantizedMatrix& up = experts.up[static_cast<size_t>(expert)];
-    const FloatMatrix up_out = scratch->up[static_cast<size_t>(worker)];
-    float* gate_out = scratch->gated.row_data(begin) + first;
-    kernels.matmul[static_cast<size_t>(gate.format)](ExpertProduct(
-        scratch->inputs, begin, rows, gate, first, count, gate_out, scratch->gated.stride));
-    kernels.matmul[static_cast<size_t>(up.format)](
-        ExpertProduct(scratch->inputs, begin, rows, up, first, count, up_out.data, up_out.stride));
-    for (int r = 0; r < rows; ++r) {
-      float* gated = gate_out + r * scratch->gated.stride;
-      kernels.silu_mul(gated, up_out.row_data(r), count, gated);
-    }
-  });
-
-  const int hidden = experts.down[0].rows;
-  const int down_share = OutputsPerShare(hidden, pool->num_threads());
-  const int num_down_shares = CeilDiv(hidden, down_share);
-  pool->ParallelFor(num_active * num_down_shares, [&](int share, int) {
-    const int expert = scratch->active[static_cast<size_t>(share / num_down_shares)];
-    const int first = share % num_down_shares * down_share;
-    const int count = std::min(down_share, hidden - first);
-    const auto [begin, rows] = rows_of(expert);
-    const QuantizedMatrix& down = experts.down[static_cast<size_t>(expert)];
-    kernels.matmul[static_cast<size_t>(down.format)](
-        ExpertProduct(scratch->gated, begin, rows, down, first, count,
-                      scratch->outputs.row_data(begin) + first, scratch->outputs.stride));
-  });
-
+  ExpertStep step(kernels, products, experts, pool, scratch);
+  step.Gate(x, num_rows);
+  step.Down(num_rows);
   pool->ParallelFor(choice.ids.rows, [&](int t, int) {
     for (int rank = 0; rank < choice.ids.cols; ++rank) {
       const int32_t row = scratch->row_of_choice[static_cast<size_t>(t * choice.ids.cols + rank)];

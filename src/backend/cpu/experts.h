@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/products.h"
+#include "backend/cpu/rounded_rows.h"
 #include "kernels/kernel_table.h"
 #include "sys/thread_pool.h"
 
@@ -16,7 +18,9 @@ class ExpertScratch {
   Status Prepare(const BackendLimits& limits, int num_threads);
 
   // Rows are (token, rank) pairs sorted by expert; at most max_step_tokens * num_experts_per_tok.
-  FloatMatrix inputs;           // [rows, hidden_size]
+  FloatMatrix inputs;           // [rows, hidden_size]; unused where rounded_inputs are
+  RoundedRows rounded_inputs;   // of tokens
+  RoundedRows rounded_gated;    // of rows
   FloatMatrix gated;            // [rows, moe_intermediate_size]
   FloatMatrix outputs;          // [rows, hidden_size]
   std::vector<FloatMatrix> up;  // per worker [rows, kMaxOutputsPerShare]
@@ -30,8 +34,8 @@ class ExpertScratch {
   Buffer buffer_;
 };
 
-void ExpertMlpOnCpu(const KernelTable& kernels, ConstFloatMatrix x, const ExpertWeights& experts,
-                    const ExpertChoice& choice, FloatMatrix inout, ThreadPool* pool,
-                    ExpertScratch* scratch);
+void ExpertMlpOnCpu(const KernelTable& kernels, const Products& products, ConstFloatMatrix x,
+                    const ExpertWeights& experts, const ExpertChoice& choice, FloatMatrix inout,
+                    ThreadPool* pool, ExpertScratch* scratch);
 
 }  // namespace hadal
