@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/step_profile.h"
 #include "base/random.h"
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
@@ -42,8 +43,7 @@ double PeakMemory() {
 // not change how long a step takes.
 class StepMaker {
  public:
-  StepMaker(const ModelInfo& info, const BenchCase& bench_case)
-      : info_(info), case_(bench_case) {}
+  StepMaker(const ModelInfo& info, const BenchCase& bench_case) : info_(info), case_(bench_case) {}
 
   // The next `tokens` tokens of every sequence, from position `begin` on.
   BatchPlan Plan(int begin, int tokens, bool wants_tokens) const {
@@ -103,8 +103,8 @@ class Bench {
     int batch = 1;
     for (const BenchCase& c : options_.cases) {
       batch = std::max(batch, c.batch);
-      tokens = std::max<int64_t>(tokens,
-                                 int64_t{c.batch} * RoundUp(c.depth + c.tokens + 1, kBlockRoom));
+      tokens =
+          std::max<int64_t>(tokens, int64_t{c.batch} * RoundUp(c.depth + c.tokens + 1, kBlockRoom));
     }
     sized.max_step_sequences = batch;
     sized.max_step_tokens = std::max(sized.max_step_tokens, batch);
@@ -136,8 +136,7 @@ class Bench {
     const ParameterCount count = CountParameters(config_);
     model.path = options_.runner.model_path;
     model.model_type = config_.model_type;
-    model.kernels =
-        options_.runner.kernels.empty() ? BestKernels().name : options_.runner.kernels;
+    model.kernels = options_.runner.kernels.empty() ? BestKernels().name : options_.runner.kernels;
     model.num_threads =
         options_.runner.num_threads == 0 ? NumUsableCores() : options_.runner.num_threads;
     model.weight_bytes = WeightBytes(weights_);
@@ -165,11 +164,16 @@ class Bench {
     for (int run = 0; run <= options_.repetitions; ++run) {
       std::vector<double> times;
       RETURN_IF_ERROR(c.what == "prefill" ? Prefill(c, &times) : Decode(c, &times));
-      if (run == 0) continue;
+      if (run == 0) {
+        if (options_.runner.profile != nullptr) options_.runner.profile->Clear();
+        continue;
+      }
       seconds.insert(seconds.end(), times.begin(), times.end());
       limits.push_back(probe_->Measure());
     }
-    Keep(Judge(c, seconds, limits));
+    BenchResult result = Judge(c, seconds, limits);
+    AddOperations(&result);
+    Keep(result);
     return Status::Ok();
   }
 
@@ -240,6 +244,13 @@ class Bench {
     return result;
   }
 
+  void AddOperations(BenchResult* result) const {
+    if (options_.runner.profile == nullptr) return;
+    for (const StepProfile::Entry& entry : options_.runner.profile->entries()) {
+      result->operations.emplace_back(entry.name, entry.seconds / result->runs);
+    }
+  }
+
   void AddMemory() {
     BenchResult memory;
     memory.what = "memory";
@@ -287,8 +298,8 @@ Result<std::vector<BenchCase>> CasesOfSuite(const std::string& suite) {
   const std::vector<BenchCase> prefill = {
       {"prefill", 1, 0, 128}, {"prefill", 1, 0, 512}, {"prefill", 1, 0, 2048}};
   const std::vector<BenchCase> depth = {
-      {"decode", 1, 0, 8},      {"decode", 1, 2048, 8},     {"decode", 1, 8192, 8},
-      {"decode", 1, 32768, 4},  {"prefill", 1, 0, 512},     {"prefill", 1, 8192, 512},
+      {"decode", 1, 0, 8},     {"decode", 1, 2048, 8}, {"decode", 1, 8192, 8},
+      {"decode", 1, 32768, 4}, {"prefill", 1, 0, 512}, {"prefill", 1, 8192, 512},
   };
   std::vector<BenchCase> batch;
   for (const int size : {1, 2, 4, 8, 16, 32, 64}) batch.push_back({"decode", size, 0, 8});

@@ -28,6 +28,8 @@ struct BenchResult {
   std::string bound_by;       // "reading", "arithmetic", or empty
   double share_of_bound = 0;  // bound_s / median_s
   MachineLimits limits;       // measured beside it
+  // Seconds of one run by operation, the longest first; empty without --profile.
+  std::vector<std::pair<std::string, double>> operations;
 };
 
 struct BenchModel {

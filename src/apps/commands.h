@@ -15,6 +15,7 @@ namespace hadal {
 using CommandBody = std::function<Status()>;
 
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
+void AddBenchCommand(CLI::App* app, CommandBody* body);
 void AddChatCommand(CLI::App* app, CommandBody* body);
 void AddDoctorCommand(CLI::App* app, CommandBody* body);
 void AddInspectCommand(CLI::App* app, CommandBody* body);

@@ -32,17 +32,19 @@ MachineLimits LimitProbe::Measure() {
   static std::atomic<int64_t> kept;  // so that the probes' results have a use
   const double rounds = static_cast<double>(kProbeRounds) * pool_.num_threads();
   MachineLimits limits;
-  limits.read_bytes_per_s = static_cast<double>(reader_.bytes()) /
-                            BestTime(kReadPasses, [&] { reader_.Pass(&pool_); });
-  limits.multiply_add_ops_per_s = rounds * kProbeOps / BestTime(kProbePasses, [&] {
-    pool_.ParallelFor(pool_.num_threads(), [&](int, int) {
-      kept += static_cast<int64_t>(kernels_.multiply_add_probe(kProbeRounds));
-    });
-  });
+  limits.read_bytes_per_s =
+      static_cast<double>(reader_.bytes()) / BestTime(kReadPasses, [&] { reader_.Pass(&pool_); });
+  limits.multiply_add_ops_per_s =
+      rounds * kProbeOps / BestTime(kProbePasses, [&] {
+        pool_.ParallelFor(pool_.num_threads(), [&](int, int) {
+          kept += static_cast<int64_t>(kernels_.multiply_add_probe(kProbeRounds));
+        });
+      });
   limits.integer_ops_per_s = rounds * kernels_.integer_probe_ops / BestTime(kProbePasses, [&] {
-    pool_.ParallelFor(pool_.num_threads(),
-                      [&](int, int) { kept += kernels_.integer_probe(kProbeRounds); });
-  });
+                               pool_.ParallelFor(pool_.num_threads(), [&](int, int) {
+                                 kept += kernels_.integer_probe(kProbeRounds);
+                               });
+                             });
   return limits;
 }
 

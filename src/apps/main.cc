@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   CLI::App app{"hadal: DeepSeek models, exact and fast", "hadal"};
   app.require_subcommand(1);
   hadal::CommandBody body;
+  hadal::AddBenchCommand(&app, &body);
   hadal::AddChatCommand(&app, &body);
   hadal::AddDoctorCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);

@@ -13,8 +13,7 @@ int64_t AttentionBytes(const AttentionWeights& attention) {
   int64_t bytes = 0;
   for (const QuantizedMatrix* matrix :
        {&attention.q, &attention.q_a, &attention.q_b, &attention.kv_a, &attention.kv_b,
-        &attention.out, &attention.indexer.q_b, &attention.indexer.k,
-        &attention.indexer.weights}) {
+        &attention.out, &attention.indexer.q_b, &attention.indexer.k, &attention.indexer.weights}) {
     bytes += MatrixBytes(*matrix);
   }
   return bytes;
@@ -53,9 +52,7 @@ class CostSum {
   StepCost cost() const { return cost_; }
 
  private:
-  int64_t num_tokens() const {
-    return int64_t{shape_.num_sequences} * shape_.tokens_per_sequence;
-  }
+  int64_t num_tokens() const { return int64_t{shape_.num_sequences} * shape_.tokens_per_sequence; }
   // Pairs of a token and a position that it sees.
   int64_t num_pairs() const {
     const int64_t tokens = shape_.tokens_per_sequence;
@@ -72,9 +69,8 @@ class CostSum {
         int64_t{shape_.num_sequences} * (shape_.num_cached + shape_.tokens_per_sequence);
     // Absorbed: W_UK and W_UV meet the new tokens; expanded: all latents that are seen.
     AddRows(attention.kv_b, shape_.is_absorbed ? num_tokens() : rows_seen);
-    const int64_t width = shape_.is_absorbed
-                              ? config_.latent_dim() + config_.kv_lora_rank
-                              : config_.qk_head_dim() + config_.v_head_dim;
+    const int64_t width = shape_.is_absorbed ? config_.latent_dim() + config_.kv_lora_rank
+                                             : config_.qk_head_dim() + config_.v_head_dim;
     cost_.attention_ops += 2 * num_pairs() * config_.num_attention_heads * width;
     cost_.cache_bytes += rows_seen * shape_.cache_row_bytes;
   }
@@ -86,10 +82,10 @@ class CostSum {
     }
     if (weights.expert_gate.empty()) return;
     const auto experts = static_cast<double>(config_.n_routed_experts);
-    const double missed = std::pow(1.0 - config_.num_experts_per_tok / experts,
-                                   static_cast<double>(num_tokens()));
-    cost_.weight_bytes += static_cast<int64_t>((1.0 - missed) *
-                                               static_cast<double>(ExpertBytes(weights)));
+    const double missed =
+        std::pow(1.0 - config_.num_experts_per_tok / experts, static_cast<double>(num_tokens()));
+    cost_.weight_bytes +=
+        static_cast<int64_t>((1.0 - missed) * static_cast<double>(ExpertBytes(weights)));
     const int64_t one = Elements(weights.expert_gate[0]) + Elements(weights.expert_up[0]) +
                         Elements(weights.expert_down[0]);
     cost_.weight_ops += 2 * num_tokens() * config_.num_experts_per_tok * one;
@@ -107,10 +103,10 @@ int64_t MatrixBytes(const QuantizedMatrix& matrix) {
   if (IsGrouped(matrix.format)) {
     return NumTiles(matrix.rows) * TileBytes(matrix.group_shape(), matrix.cols);
   }
-  const int64_t scales = matrix.format == QuantFormat::kF8Block128
-                             ? int64_t{(matrix.rows + kF8BlockSize - 1) / kF8BlockSize} *
-                                   matrix.scale_stride * 4
-                             : 0;
+  const int64_t scales =
+      matrix.format == QuantFormat::kF8Block128
+          ? int64_t{(matrix.rows + kF8BlockSize - 1) / kF8BlockSize} * matrix.scale_stride * 4
+          : 0;
   return Elements(matrix) * ElementBytes(matrix.format) + scales;
 }
 

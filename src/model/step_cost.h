@@ -13,17 +13,17 @@ namespace hadal {
 struct StepShape {
   int num_sequences = 1;
   int tokens_per_sequence = 1;
-  int num_cached = 0;        // positions before the new tokens, of each sequence
-  int logit_rows = 1;        // in all
-  bool is_absorbed = true;   // generated tokens; false: tokens of a prompt
+  int num_cached = 0;           // positions before the new tokens, of each sequence
+  int logit_rows = 1;           // in all
+  bool is_absorbed = true;      // generated tokens; false: tokens of a prompt
   int64_t cache_row_bytes = 0;  // of one token and layer
 };
 
 struct StepCost {
-  int64_t weight_bytes = 0;   // every matrix that takes part, once; of routed experts those that at
-                              // least one token is expected to choose
-  int64_t cache_bytes = 0;    // rows that attention reads, once per sequence
-  int64_t weight_ops = 0;     // products with weights; a multiplication and an addition count as two
+  int64_t weight_bytes = 0;  // every matrix that takes part, once; of routed experts those that at
+                             // least one token is expected to choose
+  int64_t cache_bytes = 0;   // rows that attention reads, once per sequence
+  int64_t weight_ops = 0;    // products with weights; a multiplication and an addition count as two
   int64_t attention_ops = 0;  // scores and weighted values
   double bytes() const { return static_cast<double>(weight_bytes + cache_bytes); }
   double ops() const { return static_cast<double>(weight_ops + attention_ops); }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/profiling_backend.h"
 #include "base/log.h"
 #include "model/cache_size.h"
 #include "sys/machine.h"
@@ -64,6 +65,9 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
                                                   .activations = options.keeps_float_activations
                                                                      ? ActivationFormat::kFloat32
                                                                      : ActivationFormat::kInt8}));
+  if (options.profile != nullptr) {
+    loaded.backend = WithProfile(std::move(loaded.backend), options.profile.get());
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
   ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();

@@ -18,6 +18,8 @@ namespace hadal {
 // tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
+class StepProfile;
+
 struct RunnerOptions {
   std::string model_path = {};
   int num_threads = 0;       // 0: all usable cores
@@ -26,6 +28,8 @@ struct RunnerOptions {
   // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
   // to bytes: slow, to measure against.
   bool keeps_float_activations = false;
+  // Where to note the time of each operation; null: nowhere.
+  std::shared_ptr<StepProfile> profile = nullptr;
   int max_step_tokens = 512;  // new tokens of a step, all sequences together
   int max_step_sequences = 64;
   int64_t cache_tokens =
