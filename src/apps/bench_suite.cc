@@ -13,6 +13,7 @@
 #include "model/cache_size.h"
 #include "model/parameter_count.h"
 #include "model/step_cost.h"
+#include "runner/loaded_model.h"
 #include "sys/machine.h"
 
 namespace hadal {
@@ -144,11 +145,14 @@ class Bench {
     model.parameters_active = count.active;
     model.bits_per_weight =
         8.0 * static_cast<double>(model.weight_bytes) / static_cast<double>(count.total);
-    model.cache_bytes_per_token = CacheBytesPerToken(config_, config_.num_hidden_layers);
+    model.cache_bytes_per_token =
+        CacheBytesPerToken(config_, config_.num_hidden_layers, cache_type());
     model.cache_saving = static_cast<double>(config_.num_attention_heads) *
                          (config_.qk_head_dim() + config_.v_head_dim) /
                          static_cast<double>(CachedValuesPerLayer(config_));
   }
+
+  CacheType cache_type() const { return TypeOfCache(options_.runner.cache_format, config_); }
 
   bool Fits(const BenchCase& c) const {
     const int64_t blocks =
@@ -224,13 +228,14 @@ class Bench {
       result.limits.multiply_add_ops_per_s =
           std::max(result.limits.multiply_add_ops_per_s, limit.multiply_add_ops_per_s);
     }
-    const StepCost cost = CostOfStep(config_, weights_,
-                                     {.num_sequences = c.batch,
-                                      .tokens_per_sequence = result.tokens,
-                                      .num_cached = c.depth,
-                                      .logit_rows = c.batch,
-                                      .is_absorbed = c.what == "decode",
-                                      .cache_row_bytes = CacheBytesPerToken(config_, 1)});
+    const StepCost cost =
+        CostOfStep(config_, weights_,
+                   {.num_sequences = c.batch,
+                    .tokens_per_sequence = result.tokens,
+                    .num_cached = c.depth,
+                    .logit_rows = c.batch,
+                    .is_absorbed = c.what == "decode",
+                    .cache_row_bytes = CacheBytesPerToken(config_, 1, cache_type())});
     result.bytes = cost.bytes();
     result.ops = cost.ops();
     const bool is_grouped = config_.has_grouped_weights && !options_.runner.keeps_float_activations;

@@ -17,6 +17,10 @@ const std::map<std::string, AttentionForm> kForms = {{"auto", AttentionForm::kAu
                                                      {"absorbed", AttentionForm::kAbsorbed},
                                                      {"expanded", AttentionForm::kExpanded}};
 
+const std::map<std::string, CacheFormat> kCacheFormats = {{"auto", CacheFormat::kAuto},
+                                                          {"f32", CacheFormat::kF32},
+                                                          {"bf16", CacheFormat::kBF16},
+                                                          {"q8", CacheFormat::kQ8}};
 const std::map<std::string, bool> kActivations = {{"int8", false}, {"float32", true}};
 
 }  // namespace
@@ -36,6 +40,12 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
                    "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
                    "tokens absorbed)")
       ->transform(CLI::CheckedTransformer(kForms));
+  command
+      ->add_option(
+          "--cache-type", options->cache_format,
+          "Rows of the latent cache: f32, bf16, q8 (bytes with scales), or auto (bf16 with "
+          "INT8 and INT4 weights, else f32)")
+      ->transform(CLI::CheckedTransformer(kCacheFormats));
   command
       ->add_option("--activations", options->keeps_float_activations,
                    "Inputs of INT8 and INT4 weights: int8 (fast, the default) or float32")

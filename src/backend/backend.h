@@ -59,7 +59,7 @@ struct LatentAttentionArgs {
   ConstFloatMatrix
       queries;  // [tokens, num_heads * qk_head_dim]; per head: nope part, rotated rope part
   QuantizedMatrix kv_b;  // [num_heads * (nope + v), kv_lora_rank]; per head: UK rows, then UV rows
-  ConstFloatMatrix cache;  // [slots, latent_dim]: the normalised latent, then the rotated rope key
+  CacheRows cache;       // [slots, latent_dim]: the normalised latent, then the rotated rope key
   int block_tokens =
       0;  // slot of position p = block_ids[p / block_tokens] * block_tokens + p % block_tokens
   std::span<const AttentionRange> ranges;
@@ -75,7 +75,7 @@ struct SelectPositionsArgs {
   float scale = 1.0f;
   ConstFloatMatrix queries;       // [tokens, num_heads * head_dim], rotated
   ConstFloatMatrix head_weights;  // [tokens, num_heads]
-  ConstFloatMatrix cache;         // [slots, head_dim]: index keys
+  CacheRows cache;                // [slots, head_dim]: index keys, kF32
   int block_tokens = 0;
   std::span<const AttentionRange> ranges;  // those that are not sparse are skipped
   PositionSelection* selection = nullptr;
@@ -163,7 +163,7 @@ class Backend {
                            const QuantizedMatrix& up, FloatMatrix out) = 0;
   virtual void Rope(const RopeArgs& args) = 0;
   // cache[slots[t]] = rows[t].
-  virtual void StoreRows(ConstFloatMatrix rows, IndexView slots, FloatMatrix cache) = 0;
+  virtual void StoreRows(ConstFloatMatrix rows, IndexView slots, CacheRows cache) = 0;
   // out[i] = x[rows[i]].
   virtual void GatherRows(ConstFloatMatrix x, IndexView rows, FloatMatrix out) = 0;
   virtual void SelectPositions(const SelectPositionsArgs& args) = 0;

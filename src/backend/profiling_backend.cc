@@ -49,7 +49,7 @@ class ProfilingBackend final : public Backend {
   void Rope(const RopeArgs& args) override {
     Note("rope", [&] { inner_->Rope(args); });
   }
-  void StoreRows(ConstFloatMatrix rows, IndexView slots, FloatMatrix cache) override {
+  void StoreRows(ConstFloatMatrix rows, IndexView slots, CacheRows cache) override {
     Note("store rows", [&] { inner_->StoreRows(rows, slots, cache); });
   }
   void GatherRows(ConstFloatMatrix x, IndexView rows, FloatMatrix out) override {

@@ -157,6 +157,11 @@ struct KernelTable {
 
   void (*attention_values)(const ValueArgs& args);
 
+  // A row of the cache from floats, and back. kQ8: code = x * (127 / max |x|) rounded to even; a
+  // group below 1e-30 is zero; NaN and infinity make the scale so.
+  void (*store_cache_row[kNumCacheTypes])(const float* x, int cols, std::byte* row);
+  void (*load_cache_row[kNumCacheTypes])(const std::byte* row, int cols, float* x);
+
   // The largest of x[0 .. size). REQUIRES: size >= 1. NaN anywhere gives NaN.
   float (*max)(const float* x, int size);
 

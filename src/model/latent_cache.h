@@ -22,19 +22,17 @@ class LatentCache {
   // num_layers: num_hidden_layers, or num_stored_layers when the MTP module runs too.
   // kResourceExhausted when memory is short.
   static Result<LatentCache> Create(const ModelConfig& config, int num_layers, int num_blocks,
-                                    Backend* backend);
+                                    CacheType type, Backend* backend);
 
   int num_blocks() const { return num_blocks_; }
-  FloatMatrix latents(int layer_idx) const { return latents_[static_cast<size_t>(layer_idx)]; }
-  // REQUIRES: the model has an indexer.
-  FloatMatrix index_keys(int layer_idx) const {
-    return index_keys_[static_cast<size_t>(layer_idx)];
-  }
+  CacheRows latents(int layer_idx) const { return latents_[static_cast<size_t>(layer_idx)]; }
+  // Always kF32. REQUIRES: the model has an indexer.
+  CacheRows index_keys(int layer_idx) const { return index_keys_[static_cast<size_t>(layer_idx)]; }
 
  private:
   Buffer buffer_;
   int num_blocks_ = 0;
-  std::vector<FloatMatrix> latents_, index_keys_;
+  std::vector<CacheRows> latents_, index_keys_;
 };
 
 }  // namespace hadal

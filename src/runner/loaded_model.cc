@@ -57,6 +57,20 @@ int WidestInput(const ModelConfig& config) {
 
 }  // namespace
 
+CacheType TypeOfCache(CacheFormat format, const ModelConfig& config) {
+  switch (format) {
+    case CacheFormat::kF32:
+      return CacheType::kF32;
+    case CacheFormat::kBF16:
+      return CacheType::kBF16;
+    case CacheFormat::kQ8:
+      return CacheType::kQ8;
+    case CacheFormat::kAuto:
+      break;
+  }
+  return config.has_grouped_weights ? CacheType::kBF16 : CacheType::kF32;
+}
+
 Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const LoadedModelNeeds& needs) {
   RETURN_IF_ERROR(CheckLimits(options));
   LoadedModel loaded;
@@ -72,10 +86,11 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
   ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
   const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;
-  const int64_t bytes_per_token = CacheBytesPerToken(config, num_layers);
+  loaded.cache_type = TypeOfCache(options.cache_format, config);
+  const int64_t bytes_per_token = CacheBytesPerToken(config, num_layers, loaded.cache_type);
   ASSIGN_OR_RETURN(const int num_blocks, NumCacheBlocks(options, config, bytes_per_token));
-  ASSIGN_OR_RETURN(loaded.cache,
-                   LatentCache::Create(config, num_layers, num_blocks, loaded.backend.get()));
+  ASSIGN_OR_RETURN(loaded.cache, LatentCache::Create(config, num_layers, num_blocks,
+                                                     loaded.cache_type, loaded.backend.get()));
   ASSIGN_OR_RETURN(loaded.activations,
                    Activations::Create(config, options.max_step_tokens, needs.max_logit_rows,
                                        loaded.backend.get()));

@@ -19,12 +19,16 @@ struct LoadedModelNeeds {
   bool runs_mtp = false;   // then the module gets its layer of the cache
 };
 
+// What the option means for a model.
+CacheType TypeOfCache(CacheFormat format, const ModelConfig& config);
+
 struct LoadedModel {
   std::unique_ptr<Backend> backend;  // outlives what was made with it
   std::unique_ptr<Model> model;
   LatentCache cache;
   Activations activations;
   int max_context_tokens = 0;
+  CacheType cache_type = CacheType::kF32;
 
   // Errors as for CreateRunner.
   static Result<LoadedModel> Load(const RunnerOptions& options, const LoadedModelNeeds& needs);

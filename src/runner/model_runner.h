@@ -14,6 +14,10 @@
 
 namespace hadal {
 
+// How the latent cache is stored. kAuto: float32, or bf16 with INT8 and INT4 weights, whose
+// rounding is far coarser.
+enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
+
 // Which derivation of attention computes a token (specification, 3.3 and 3.7). kAuto: expanded for
 // tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
@@ -25,6 +29,7 @@ struct RunnerOptions {
   int num_threads = 0;       // 0: all usable cores
   std::string kernels = {};  // empty: the best usable set
   AttentionForm attention_form = AttentionForm::kAuto;
+  CacheFormat cache_format = CacheFormat::kAuto;
   // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
   // to bytes: slow, to measure against.
   bool keeps_float_activations = false;

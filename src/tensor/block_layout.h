@@ -99,4 +99,27 @@ constexpr int64_t TileBytes(const GroupShape& shape, int cols) {
 
 constexpr int NumTiles(int rows) { return (rows + kTileRows - 1) / kTileRows; }
 
+// How the rows of the latent cache are stored. Attention computes in float32 on all of them.
+enum class CacheType : uint8_t {
+  kF32,
+  kBF16,  // rounded to nearest, ties to even
+  kQ8,    // bytes, with a float32 scale for every 64 values: max |x| / 127
+};
+inline constexpr int kNumCacheTypes = 3;
+inline constexpr int kCacheGroup = 64;
+
+// Bytes of a row of `cols` values. Of kQ8 the codes come first, then the scales.
+constexpr int64_t CacheRowBytes(CacheType type, int cols) {
+  switch (type) {
+    case CacheType::kF32:
+      return int64_t{4} * cols;
+    case CacheType::kBF16:
+      return int64_t{2} * cols;
+    case CacheType::kQ8:
+      // The scales stand at a multiple of four.
+      return int64_t{(cols + 3) / 4 * 4} + int64_t{4} * ((cols + kCacheGroup - 1) / kCacheGroup);
+  }
+  return 0;
+}
+
 }  // namespace hadal

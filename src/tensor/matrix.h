@@ -2,11 +2,13 @@
 // a head dimension is arithmetic with a name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
 
 #include "base/check.h"
+#include "tensor/block_layout.h"
 
 namespace hadal {
 
@@ -42,6 +44,21 @@ struct MatrixView {
 // Activations are float32 on every device.
 using FloatMatrix = MatrixView<float>;
 using ConstFloatMatrix = MatrixView<const float>;
+
+// Rows of the latent cache; a row is CacheRowBytes(type, cols) bytes.
+struct CacheRows {
+  std::byte* data = nullptr;
+  CacheType type = CacheType::kF32;
+  int rows = 0, cols = 0;
+
+  int64_t row_bytes() const { return CacheRowBytes(type, cols); }
+  std::byte* row_data(int r) const {
+    HADAL_DCHECK(r >= 0 && r < rows);
+    return data + r * row_bytes();
+  }
+  // REQUIRES: type is kF32.
+  const float* floats(int r) const { return reinterpret_cast<const float*>(row_data(r)); }
+};
 
 // Positions, slots, ids.
 using IndexView = std::span<const int32_t>;

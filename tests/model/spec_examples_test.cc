@@ -78,7 +78,7 @@ struct Bench {
 
   Bench(const ModelConfig& model_config, int num_tokens) : config(model_config) {
     activations = std::move(Activations::Create(config, num_tokens, 1, backend.get())).value();
-    cache = std::move(LatentCache::Create(config, 1, 1, backend.get())).value();
+    cache = std::move(LatentCache::Create(config, 1, 1, CacheType::kF32, backend.get())).value();
     EXPECT_TRUE(backend
                     ->Prepare({.max_step_tokens = num_tokens,
                                .max_context_tokens = kBlockTokens,
@@ -164,7 +164,9 @@ TEST(SpecExamples, AttentionBlocksAgreeInBothForms) {
       layer.Forward(bench.Batch(is_absorbed, 3), &bench.cache, &bench.activations);
       const std::string what = std::string(name) + (is_absorbed ? " absorbed" : " expanded");
       ExpectRows(bench.activations.hidden, expected["output"], 2e-5, what);
-      const FloatMatrix cached = bench.cache.latents(0);
+      const CacheRows rows = bench.cache.latents(0);
+      const FloatMatrix cached = {reinterpret_cast<float*>(rows.data), rows.rows, rows.cols,
+                                  rows.cols};
       ExpectRows(cached.Cols(0, config.kv_lora_rank), expected["cached_latent"], 1e-5,
                  what + " latent");
       ExpectRows(cached.Cols(config.kv_lora_rank, config.qk_rope_head_dim),

@@ -1,12 +1,15 @@
 // A request gives the same bits alone or in company, with any number of threads, in any chunks,
 // with a cold or a warm prefix cache. Random requests; the seed is printed with a failure.
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "convert/synthesize.h"
 #include "tests/support/golden_model.h"
+#include "tests/support/temp_dir.h"
 #include "tests/system/open_engine.h"
 
 namespace hadal {
@@ -14,8 +17,43 @@ namespace {
 
 constexpr int kNumRequests = 8;
 
+// Small models with grouped weights, written when they are first asked for: all parts that a model
+// can have, in sizes that no group divides.
+constexpr const char* kGroupedShape = R"({"model_type": "deepseek_v3", "hidden_size": 160,
+  "num_hidden_layers": 3, "num_attention_heads": 4, "q_lora_rank": 96, "kv_lora_rank": 64,
+  "qk_nope_head_dim": 32, "qk_rope_head_dim": 32, "v_head_dim": 32, "intermediate_size": 352,
+  "moe_intermediate_size": 96, "n_routed_experts": 8, "n_shared_experts": 1,
+  "num_experts_per_tok": 3, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1,
+  "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": true,
+  "routed_scaling_factor": 2.5, "vocab_size": 300, "max_position_embeddings": 512})";
+
+std::string GroupedModelPath(const GroupShape& shape) {
+  static std::vector<std::unique_ptr<TempDir>> made;
+  made.push_back(std::make_unique<TempDir>());
+  SynthOptions options;
+  options.shape = made.back()->Write("shape", kGroupedShape);
+  options.format = shape.format;
+  options.group_size = shape.group_size;
+  options.has_zero_points = shape.has_zero_points;
+  options.num_threads = 1;
+  const Result<SynthReport> report = WriteSynthModel(options, made.back()->path(), nullptr);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return made.back()->path();
+}
+
 std::string ModelPath(const std::string& name) {
-  return name == "tiny" ? std::string(HADAL_SOURCE_DIR) + "/models/tiny" : GoldenModelPath(name);
+  if (name == "tiny" || name.starts_with("tiny-")) {
+    return std::string(HADAL_SOURCE_DIR) + "/models/tiny";
+  }
+  if (name == "int8") return GroupedModelPath({QuantFormat::kInt8Group, 32, false});
+  if (name == "int4") return GroupedModelPath({QuantFormat::kInt4Group, 32, false});
+  if (name == "int4-zero") return GroupedModelPath({QuantFormat::kInt4Group, 64, true});
+  return GoldenModelPath(name);
+}
+
+CacheFormat CacheOf(const std::string& name) {
+  if (name == "tiny-bf16-cache") return CacheFormat::kBF16;
+  return name == "tiny-q8-cache" ? CacheFormat::kQ8 : CacheFormat::kAuto;
 }
 
 // Prompts of 1 to 200 ids, some of them with a common beginning; greedy and sampled, with all kinds
@@ -59,7 +97,8 @@ class Invariance : public testing::TestWithParam<std::string> {};
 TEST_P(Invariance, SameBitsAloneInCompanyInAnyChunksOnAnyThreadsColdOrWarm) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  RunnerOptions options = {.model_path = ModelPath(GetParam()), .num_threads = 1};
+  RunnerOptions options = {
+      .model_path = ModelPath(GetParam()), .num_threads = 1, .cache_format = CacheOf(GetParam())};
 
   // The truth: each request on an engine of its own settings, alone, one after another, cold.
   std::vector<GenerationRequest> requests;
@@ -107,9 +146,14 @@ TEST_P(Invariance, SameBitsAloneInCompanyInAnyChunksOnAnyThreadsColdOrWarm) {
 
 TEST_P(Invariance, PromptsReadOneTokenAtATimeGiveTheSameBits) {
   const std::string path = ModelPath(GetParam());
-  const std::unique_ptr<Engine> whole = OpenEngine({.model_path = path, .num_threads = 2});
-  const std::unique_ptr<Engine> single = OpenEngine(
-      {.model_path = path, .num_threads = 2, .max_step_tokens = 1, .max_step_sequences = 1});
+  const CacheFormat cache = CacheOf(GetParam());
+  const std::unique_ptr<Engine> whole =
+      OpenEngine({.model_path = path, .num_threads = 2, .cache_format = cache});
+  const std::unique_ptr<Engine> single = OpenEngine({.model_path = path,
+                                                     .num_threads = 2,
+                                                     .cache_format = cache,
+                                                     .max_step_tokens = 1,
+                                                     .max_step_sequences = 1});
   ASSERT_NE(whole, nullptr);
   ASSERT_NE(single, nullptr);
   GenerationRequest request = RandomRequests(256, 7)[1];
@@ -117,7 +161,8 @@ TEST_P(Invariance, PromptsReadOneTokenAtATimeGiveTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
-                         testing::Values("tiny", "v2-lite-f32", "v2-group-f16", "v3-fp8",
+                         testing::Values("tiny", "tiny-bf16-cache", "tiny-q8-cache", "int8", "int4",
+                                         "int4-zero", "v2-lite-f32", "v2-group-f16", "v3-fp8",
                                          "v32-fp8-ue8m0"),
                          [](const testing::TestParamInfo<std::string>& param) {
                            std::string name = param.param;

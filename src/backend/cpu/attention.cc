@@ -62,6 +62,7 @@ Status AttentionScratch::Prepare(const BackendLimits& limits, int num_threads) {
   ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(carve(Carver(nullptr))));
   carve(Carver(buffer_.data()));
   for (Worker& worker : workers_) {
+    worker.cache_rows.resize(kSpanPositions);
     worker.key_rows.resize(kSpanPositions);
     worker.value_rows.resize(kSpanPositions);
     worker.limits.resize(kQueryTile);

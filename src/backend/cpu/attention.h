@@ -37,12 +37,13 @@ class AttentionScratch {
     FloatMatrix keys;      // [kSpanPositions, qk_head_dim]
     FloatMatrix values;    // [kSpanPositions, v_head_dim]
     FloatMatrix
-        latents;  // [kSpanPositions, latent_dim]: gathered rows of a selection, expanded form
+        latents;  // [kSpanPositions, latent_dim]: rows that are gathered or brought to float32
     FloatMatrix running;  // [max_step_tokens, v_head_dim]: weighted values so far, expanded form
-    std::span<float> max, sum;             // [max_step_tokens]
-    std::vector<const float*> key_rows;    // [kSpanPositions]
-    std::vector<const float*> value_rows;  // [kSpanPositions]
-    std::vector<int32_t> limits;           // [kQueryTile]
+    std::span<float> max, sum;                 // [max_step_tokens]
+    std::vector<const std::byte*> cache_rows;  // [kSpanPositions]
+    std::vector<const float*> key_rows;        // [kSpanPositions]
+    std::vector<const float*> value_rows;      // [kSpanPositions]
+    std::vector<int32_t> limits;               // [kQueryTile]
   };
 
   Worker& worker(int idx) { return workers_[static_cast<size_t>(idx)]; }

@@ -85,8 +85,20 @@ class AbsorbedAttention {
         token.range->is_sparse ? args_.selection->positions.row_data(token.row) : nullptr;
     for (int s = 0; s < count; ++s) {
       const int position = selected != nullptr ? selected[first + s] : first + s;
-      worker->key_rows[static_cast<size_t>(s)] = args_.cache.row_data(slot(position));
+      const std::byte* row = args_.cache.row_data(slot(position));
+      worker->cache_rows[static_cast<size_t>(s)] = row;
+      worker->key_rows[static_cast<size_t>(s)] = reinterpret_cast<const float*>(row);
     }
+  }
+
+  // Tiles of 64 rows, or nothing where the rows are floats already.
+  CachedRows CachedRowsOf(Worker* worker) const {
+    if (args_.cache.type == CacheType::kF32) return {};
+    return {.type = args_.cache.type,
+            .rows = worker->cache_rows.data(),
+            .cols = args_.cache.cols,
+            .tile = worker->latents.data,
+            .tile_rows = worker->value_rows.data()};
   }
 
   int FirstHead(int unit) const {
@@ -118,6 +130,7 @@ class AbsorbedAttention {
                           .limits = worker->limits.data(),
                           .keys = worker->key_rows.data(),
                           .values = worker->key_rows.data(),
+                          .cached = CachedRowsOf(worker),
                           .num_keys = count,
                           .key_dim = shape_.latent_dim(),
                           .value_dim = shape_.kv_lora_rank,

@@ -12,6 +12,17 @@ namespace {
 
 using Worker = AttentionScratch::Worker;
 
+// Rows [slot, slot + count) of the cache as floats; where they are none, in the worker's scratch.
+ConstFloatMatrix LatentsOf(const KernelTable& kernels, CacheRows cache, int slot, int count,
+                           Worker* worker) {
+  if (cache.type == CacheType::kF32) return {cache.floats(slot), count, cache.cols, cache.cols};
+  for (int r = 0; r < count; ++r) {
+    kernels.load_cache_row[static_cast<size_t>(cache.type)](cache.row_data(slot + r), cache.cols,
+                                                            worker->latents.row_data(r));
+  }
+  return worker->latents.Rows(0, count);
+}
+
 // keys[s] = [UK_h c_s ; kr_s] and values[s] = UV_h c_s for `count` latents that follow each other
 // from `latents`, into rows [first, first + count) of the worker's span.
 void UnfoldLatents(const KernelTable& kernels, const LatentAttentionArgs& args, int head,
@@ -68,6 +79,7 @@ void AttendQueries(const KernelTable& kernels, const LatentAttentionArgs& args,
                        .limits = worker->limits.data(),
                        .keys = worker->key_rows.data(),
                        .values = worker->value_rows.data(),
+                       .cached = {},
                        .num_keys = num_keys,
                        .key_dim = shape.qk_head_dim(),
                        .value_dim = shape.v_head_dim,
@@ -108,7 +120,8 @@ void AttendDenseHead(const KernelTable& kernels, const LatentAttentionArgs& args
       const int slot =
           range.block_ids[static_cast<size_t>(position / args.block_tokens)] * args.block_tokens +
           offset;
-      UnfoldLatents(kernels, args, head, args.cache.Rows(slot, count), done, worker);
+      UnfoldLatents(kernels, args, head, LatentsOf(kernels, args.cache, slot, count, worker), done,
+                    worker);
       done += count;
     }
     PointAtUnfoldedRows(num_keys, worker);
@@ -142,7 +155,8 @@ void AttendSparseToken(const KernelTable& kernels, const LatentAttentionArgs& ar
       const int slot =
           range.block_ids[static_cast<size_t>(position / args.block_tokens)] * args.block_tokens +
           position % args.block_tokens;
-      std::copy_n(args.cache.row_data(slot), args.cache.cols, worker->latents.row_data(s));
+      kernels.load_cache_row[static_cast<size_t>(args.cache.type)](
+          args.cache.row_data(slot), args.cache.cols, worker->latents.row_data(s));
     }
     const FloatMatrix gathered = worker->latents.Rows(0, num_keys);
     UnfoldLatents(kernels, args, head, gathered, 0, worker);

@@ -70,9 +70,10 @@ void CpuBackend::Rope(const RopeArgs& args) {
   });
 }
 
-void CpuBackend::StoreRows(ConstFloatMatrix rows, IndexView slots, FloatMatrix cache) {
+void CpuBackend::StoreRows(ConstFloatMatrix rows, IndexView slots, CacheRows cache) {
   ForRows(rows.rows, &pool_, [&](int t) {
-    std::copy_n(rows.row_data(t), rows.cols, cache.row_data(slots[static_cast<size_t>(t)]));
+    kernels_.store_cache_row[static_cast<size_t>(cache.type)](
+        rows.row_data(t), rows.cols, cache.row_data(slots[static_cast<size_t>(t)]));
   });
 }
 

@@ -35,7 +35,7 @@ class CpuBackend final : public Backend {
   void GatedMatMul(ConstFloatMatrix x, const QuantizedMatrix& gate, const QuantizedMatrix& up,
                    FloatMatrix out) override;
   void Rope(const RopeArgs& args) override;
-  void StoreRows(ConstFloatMatrix rows, IndexView slots, FloatMatrix cache) override;
+  void StoreRows(ConstFloatMatrix rows, IndexView slots, CacheRows cache) override;
   void GatherRows(ConstFloatMatrix x, IndexView rows, FloatMatrix out) override;
   void SelectPositions(const SelectPositionsArgs& args) override;
   void LatentAttention(const LatentAttentionArgs& args) override;

@@ -20,7 +20,7 @@ void ScoreSpan(const KernelTable& kernels, const SelectPositionsArgs& args,
     const int slot =
         range.block_ids[static_cast<size_t>(position / args.block_tokens)] * args.block_tokens +
         position % args.block_tokens;
-    keys[static_cast<size_t>(s)] = args.cache.row_data(slot);
+    keys[static_cast<size_t>(s)] = args.cache.floats(slot);
   }
   const FloatMatrix head_scores = scratch->head_scores[static_cast<size_t>(worker)];
   kernels.attention_scores({.queries = args.queries.row_data(row),

@@ -12,6 +12,7 @@ void AddMatMul(KernelTable* table);
 void AddWeightedSum(KernelTable* table);
 void AddGrouped(KernelTable* table);
 void AddRoundRow(KernelTable* table);
+void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);
 void AddElementwise(KernelTable* table);
 

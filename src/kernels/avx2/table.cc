@@ -10,6 +10,7 @@ KernelTable Avx2Kernels(KernelTable base) {
   avx2::AddWeightedSum(&table);
   avx2::AddGrouped(&table);
   avx2::AddRoundRow(&table);
+  avx2::AddCacheRows(&table);
   avx2::AddAttention(&table);
   avx2::AddElementwise(&table);
   return table;

@@ -8,6 +8,7 @@ KernelTable ReferenceKernels() {
   table.name = "reference";
   reference::AddProducts(&table);
   reference::AddGrouped(&table);
+  reference::AddCacheRows(&table);
   reference::AddAttention(&table);
   reference::AddElementwise(&table);
   return table;
