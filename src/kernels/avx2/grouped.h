@@ -13,12 +13,16 @@
 namespace hadal::avx2 {
 namespace {
 
-inline __m256i LoadInts(const void* p) {
+// What follows must become one loop body without calls: every address in it is then a constant away
+// from a pointer in a register.
+#define HADAL_INLINE [[gnu::always_inline]] inline
+
+HADAL_INLINE __m256i LoadInts(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
 
 // Four bytes at any address, in every lane.
-inline __m256i BroadcastWord(const void* p) {
+HADAL_INLINE __m256i BroadcastWord(const void* p) {
   int32_t word;
   __builtin_memcpy(&word, p, sizeof(word));
   return _mm256_set1_epi32(word);
@@ -26,12 +30,12 @@ inline __m256i BroadcastWord(const void* p) {
 
 // sum + term, formed here and now: left alone, the compiler forms all terms of a group first and
 // keeps them in memory, which takes twice the time.
-inline __m256i AddWordsNow(__m256i sum, __m256i term) {
+HADAL_INLINE __m256i AddWordsNow(__m256i sum, __m256i term) {
   sum = _mm256_add_epi16(sum, term);
   asm("" : "+x"(sum));
   return sum;
 }
-inline __m256i AddIntsNow(__m256i sum, __m256i term) {
+HADAL_INLINE __m256i AddIntsNow(__m256i sum, __m256i term) {
   sum = _mm256_add_epi32(sum, term);
   asm("" : "+x"(sum));
   return sum;
@@ -46,7 +50,7 @@ struct GroupScales {
 };
 
 template <bool kZeros>
-GroupScales LoadScales(const char* scales) {
+HADAL_INLINE GroupScales LoadScales(const char* scales) {
   GroupScales group;
   for (int half = 0; half < 2; ++half) {
     const auto* bits = reinterpret_cast<const __m128i*>(scales + 16 * half);
@@ -96,7 +100,7 @@ struct Step<QuantFormat::kInt8Group> {
 // From the stored bytes.
 struct StoredSteps4 {
   const char* codes;
-  Step<QuantFormat::kInt4Group> Load(int step) const {
+  HADAL_INLINE Step<QuantFormat::kInt4Group> Load(int step) const {
     const __m256i low = _mm256_set1_epi8(15);
     const __m256i pairs = LoadInts(codes + 32 * step);
     return {{_mm256_and_si256(pairs, low), _mm256_and_si256(_mm256_srli_epi16(pairs, 4), low)}};
@@ -104,7 +108,7 @@ struct StoredSteps4 {
 };
 struct StoredSteps8 {
   const char* codes;
-  Step<QuantFormat::kInt8Group> Load(int step) const {
+  HADAL_INLINE Step<QuantFormat::kInt8Group> Load(int step) const {
     Step<QuantFormat::kInt8Group> result;
     for (int half = 0; half < 2; ++half) {
       const __m256i bytes = LoadInts(codes + 64 * step + 32 * half);
@@ -118,24 +122,24 @@ struct StoredSteps8 {
 // From a panel, where Unpack() put them.
 struct PanelSteps4 {
   const char* codes;
-  Step<QuantFormat::kInt4Group> Load(int step) const {
+  HADAL_INLINE Step<QuantFormat::kInt4Group> Load(int step) const {
     return {{LoadInts(codes + 64 * step), LoadInts(codes + 64 * step + 32)}};
   }
 };
 struct PanelSteps8 {
   const char* codes;
-  Step<QuantFormat::kInt8Group> Load(int step) const {
+  HADAL_INLINE Step<QuantFormat::kInt8Group> Load(int step) const {
     const char* p = codes + 128 * step;
     return {{LoadInts(p), LoadInts(p + 32)}, {LoadInts(p + 64), LoadInts(p + 96)}};
   }
 };
 
-inline void Unpack(const Step<QuantFormat::kInt4Group>& step, char* to) {
+HADAL_INLINE void Unpack(const Step<QuantFormat::kInt4Group>& step, char* to) {
   for (int half = 0; half < 2; ++half) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to + 32 * half), step.half[half]);
   }
 }
-inline void Unpack(const Step<QuantFormat::kInt8Group>& step, char* to) {
+HADAL_INLINE void Unpack(const Step<QuantFormat::kInt8Group>& step, char* to) {
   for (int half = 0; half < 2; ++half) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to + 32 * half), step.even[half]);
     _mm256_store_si256(reinterpret_cast<__m256i*>(to + 64 + 32 * half), step.odd[half]);
@@ -166,8 +170,8 @@ struct GroupSums {
 // Sums of the 32 columns from `col` on, in words: |sum of (code - zero) * x| <= 15 * 16 * 127 <
 // 2^15 for each of the two of an output, and what overflows on the way wraps back.
 template <int kRows, bool kZeros, class Steps>
-inline GroupSums<kRows> SumWords(const Steps& steps, int group_cols, int col,
-                                 const GroupScales& scales, const char* const (&x)[kRows]) {
+HADAL_INLINE GroupSums<kRows> SumWords(const Steps& steps, int group_cols, int col,
+                                       const GroupScales& scales, const char* const (&x)[kRows]) {
   GroupSums<kRows> words;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -194,8 +198,9 @@ struct GroupProduct;
 template <bool kZeros>
 struct GroupProduct<QuantFormat::kInt4Group, kZeros> {
   template <int kRows, class Steps>
-  static inline GroupSums<kRows> Sum(const Steps& steps, int group_cols, const GroupScales& scales,
-                                     const char* const (&x)[kRows]) {
+  HADAL_INLINE static GroupSums<kRows> Sum(const Steps& steps, int group_cols,
+                                           const GroupScales& scales,
+                                           const char* const (&x)[kRows]) {
     const __m256i ones = _mm256_set1_epi16(1);
     GroupSums<kRows> sums = SumWords<kRows, kZeros>(steps, group_cols, 0, scales, x);
 #pragma GCC unroll 8
@@ -221,8 +226,8 @@ struct GroupProduct<QuantFormat::kInt4Group, kZeros> {
 template <bool kZeros>
 struct GroupProduct<QuantFormat::kInt8Group, kZeros> {
   template <int kRows, class Steps>
-  static inline GroupSums<kRows> Sum(const Steps& steps, int group_cols, const GroupScales&,
-                                     const char* const (&x)[kRows]) {
+  HADAL_INLINE static GroupSums<kRows> Sum(const Steps& steps, int group_cols, const GroupScales&,
+                                           const char* const (&x)[kRows]) {
     GroupSums<kRows> sums;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums.lanes[r][0] = sums.lanes[r][1] = _mm256_setzero_si256();
@@ -246,8 +251,8 @@ struct GroupProduct<QuantFormat::kInt8Group, kZeros> {
 
 // totals[r] [16] = fma(group's sum, weight scale * x scale, totals[r]).
 template <int kRows>
-inline void AddToTotals(const GroupSums<kRows>& sums, const GroupScales& scales, int scale_offset,
-                        const char* const (&x)[kRows], float* totals) {
+HADAL_INLINE void AddToTotals(const GroupSums<kRows>& sums, const GroupScales& scales,
+                              int scale_offset, const char* const (&x)[kRows], float* totals) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const Vec x_scale = _mm256_castsi256_ps(BroadcastWord(x[r] + scale_offset));
@@ -262,8 +267,8 @@ inline void AddToTotals(const GroupSums<kRows>& sums, const GroupScales& scales,
 
 // One group of kRows rows against sixteen outputs; moves x on to the next group.
 template <QuantFormat format, bool kZeros, int kRows, class Steps>
-inline void AddGroup(const Steps& steps, int group_cols, const GroupScales& scales,
-                     const char* (&x)[kRows], float* totals) {
+HADAL_INLINE void AddGroup(const Steps& steps, int group_cols, const GroupScales& scales,
+                           const char* (&x)[kRows], float* totals) {
   const GroupSums<kRows> sums =
       GroupProduct<format, kZeros>::template Sum<kRows>(steps, group_cols, scales, x);
   AddToTotals<kRows>(sums, scales, ScaleOffset(format, group_cols), x, totals);
