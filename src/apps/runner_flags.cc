@@ -21,6 +21,9 @@ const std::map<std::string, CacheFormat> kCacheFormats = {{"auto", CacheFormat::
                                                           {"f32", CacheFormat::kF32},
                                                           {"bf16", CacheFormat::kBF16},
                                                           {"q8", CacheFormat::kQ8}};
+const std::map<std::string, WeightMemory> kWeightMemories = {{"auto", WeightMemory::kAuto},
+                                                             {"mapped", WeightMemory::kMapped},
+                                                             {"copied", WeightMemory::kCopied}};
 const std::map<std::string, bool> kActivations = {{"int8", false}, {"float32", true}};
 
 }  // namespace
@@ -40,6 +43,11 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
                    "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
                    "tokens absorbed)")
       ->transform(CLI::CheckedTransformer(kForms));
+  command
+      ->add_option("--weights", options->weight_memory,
+                   "Weights mapped from their files, copied into huge pages, or auto (copied when "
+                   "they take less than half of the free memory)")
+      ->transform(CLI::CheckedTransformer(kWeightMemories));
   command
       ->add_option(
           "--cache-type", options->cache_format,

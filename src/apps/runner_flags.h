@@ -16,7 +16,7 @@ namespace hadal {
 // The positional MODEL; left out, it is the bundled model.
 void AddModelArgument(CLI::App* command, std::string* path);
 
-// --threads, --kernels, --form, --cache-type, --activations, --chunk.
+// --threads, --kernels, --form, --weights, --cache-type, --activations, --chunk.
 void AddRunnerFlags(CLI::App* command, RunnerOptions* options);
 
 // A JSON list of token ids, not empty. kCorrupt names the file and the entry.

@@ -20,6 +20,7 @@ class ProfilingBackend final : public Backend {
   std::string kernels_name() const override { return inner_->kernels_name(); }
   int num_threads() const override { return inner_->num_threads(); }
   Result<Buffer> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
+  void Upload(std::span<const std::byte> host, std::byte* to) override { inner_->Upload(host, to); }
   Status Prepare(const BackendLimits& limits) override { return inner_->Prepare(limits); }
 
   void Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) override {

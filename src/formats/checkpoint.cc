@@ -194,4 +194,8 @@ const std::string& Checkpoint::folder() const { return state_->folder.folder; }
 const Json& Checkpoint::config() const { return state_->folder.config; }
 const Json& Checkpoint::generation_config() const { return state_->folder.generation_config; }
 
+void Checkpoint::DropPages(std::span<const std::byte> part) const {
+  for (const MappedFile& file : state_->files) file.DropPages(part);
+}
+
 }  // namespace hadal

@@ -34,6 +34,9 @@ class Checkpoint {
 
   const std::vector<std::string>& files() const;  // paths, in the order of their names
   const std::string& path() const;                // as given to Open
+  // As MappedFile::DropPages, for bytes of a tensor.
+  void DropPages(std::span<const std::byte> part) const;
+
   // The folder where config.json, tokenizer.json and the rest lie.
   const std::string& folder() const;
   // config.json and generation_config.json; null where the file is absent.

@@ -1,8 +1,10 @@
 #include "kernels/self_test.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace hadal {
@@ -105,6 +107,77 @@ void TryFormat(const KernelTable& kernels, QuantFormat format, Transcript* trans
   transcript->push_back({"decode_row" + suffix, row});
 }
 
+// Random codes with scales around 0.01, two tiles of them, the second not full.
+std::vector<std::byte> GroupedWeights(const GroupShape& shape, int cols, Random* random) {
+  std::vector<std::byte> tiles(static_cast<size_t>(2 * TileBytes(shape, cols)));
+  for (std::byte& byte : tiles) byte = static_cast<std::byte>(random->Next() | 1);  // never -128
+  for (int tile = 0; tile < 2; ++tile) {
+    std::byte* block = tiles.data() + tile * TileBytes(shape, cols);
+    for (int col = 0; col < cols; col += shape.group_size) {
+      const int size = std::min(shape.group_size, cols - col);
+      for (int r = 0; r < kTileRows; ++r) {
+        const auto scale = static_cast<uint16_t>(0x2000 | (random->Next() & 0x3FF));
+        std::memcpy(block + CodeBytes(shape, size) + 2 * r, &scale, sizeof(scale));
+      }
+      block += BlockBytes(shape, size);
+    }
+  }
+  return tiles;
+}
+
+void TryGrouped(const KernelTable& kernels, const GroupShape& shape, Transcript* transcript) {
+  constexpr int kGroupedCols = 352, kMaxRows = 9, kGroupedOutputs = 27;
+  Random random;
+  const std::vector<std::byte> tiles = GroupedWeights(shape, kGroupedCols, &random);
+  const Floats x = random.Take(kMaxRows * kGroupedCols);
+  const int64_t row_bytes = kernels.rounded_row_bytes(shape.format, shape.group_size, kGroupedCols);
+  std::vector<std::byte> rows(static_cast<size_t>(kMaxRows * row_bytes));
+  for (int t = 0; t < kMaxRows; ++t) {
+    kernels.round_row({.x = x.data() + t * kGroupedCols,
+                       .cols = kGroupedCols,
+                       .format = shape.format,
+                       .group_size = shape.group_size,
+                       .out = rows.data() + t * row_bytes});
+  }
+  const std::string name = std::string("grouped_matmul, ") +
+                           (shape.format == QuantFormat::kInt4Group ? "INT4" : "INT8") +
+                           " in groups of " + std::to_string(shape.group_size);
+  for (int num_rows : {1, 2, 3, 4, kMaxRows}) {
+    Floats product(static_cast<size_t>(num_rows * kGroupedOutputs));
+    kernels.grouped_matmul[GroupedIdx(shape.format)](
+        {.x = rows.data(),
+         .row_bytes = row_bytes,
+         .row_ids = nullptr,
+         .num_rows = num_rows,
+         .weights = {.data = tiles.data(),
+                     .scales = nullptr,
+                     .scale_stride = 0,
+                     .first_row = 0,
+                     .cols = kGroupedCols,
+                     .group_size = shape.group_size,
+                     .has_zero_points = shape.has_zero_points},
+         .num_outputs = kGroupedOutputs,
+         .out = product.data(),
+         .out_stride = kGroupedOutputs,
+         .accumulate = false});
+    transcript->push_back({name, product});
+  }
+}
+
+void TryCacheRows(const KernelTable& kernels, Transcript* transcript) {
+  constexpr int kWidth = 300;
+  Random random;
+  const Floats x = random.Take(kWidth);
+  for (int type = 0; type < kNumCacheTypes; ++type) {
+    std::vector<std::byte> row(
+        static_cast<size_t>(CacheRowBytes(static_cast<CacheType>(type), kWidth)));
+    Floats back(kWidth);
+    kernels.store_cache_row[type](x.data(), kWidth, row.data());
+    kernels.load_cache_row[type](row.data(), kWidth, back.data());
+    transcript->push_back({"cache rows", back});
+  }
+}
+
 void TryAttention(const KernelTable& kernels, Transcript* transcript) {
   constexpr int kQueries = 7, kKeys = 70, kDim = 83;
   Random random;
@@ -166,6 +239,12 @@ Transcript TryAll(const KernelTable& kernels) {
   for (int format = 0; format < kNumRowFormats; ++format) {
     TryFormat(kernels, static_cast<QuantFormat>(format), &transcript);
   }
+  for (const int group_size : {32, 64, 128}) {
+    TryGrouped(kernels, {QuantFormat::kInt8Group, group_size, false}, &transcript);
+    TryGrouped(kernels, {QuantFormat::kInt4Group, group_size, false}, &transcript);
+    TryGrouped(kernels, {QuantFormat::kInt4Group, group_size, true}, &transcript);
+  }
+  TryCacheRows(kernels, &transcript);
   TryAttention(kernels, &transcript);
   TryElementwise(kernels, &transcript);
   return transcript;
@@ -185,7 +264,7 @@ bool KnowsFormats(const KernelTable& kernels) {
   const std::vector<uint16_t> ones_bf16(40, 0x3F80), ones_f16(40, 0x3C00);
   const std::vector<uint8_t> largest_e4m3(40, 0x7E);
   const void* data[kNumRowFormats] = {ones32.data(), ones_bf16.data(), ones_f16.data(),
-                                        largest_e4m3.data()};
+                                      largest_e4m3.data()};
   const float expected[kNumRowFormats] = {40, 40, 40, 40 * 224};
   const Floats x(40, 1.0f);
   const float scale = 0.5f;

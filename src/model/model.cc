@@ -3,14 +3,18 @@
 #include <utility>
 
 #include "model/mtp_input.h"
+#include "model/resident_weights.h"
 
 namespace hadal {
 
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoint,
-                                           Backend* backend) {
+                                           int64_t max_resident_bytes, Backend* backend) {
   ASSIGN_OR_RETURN(ModelConfig config,
                    ModelConfig::Parse(checkpoint->config(), checkpoint->folder() + "/config.json"));
   ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));
+  if (ResidentBytes(weights) <= max_resident_bytes) {
+    RETURN_IF_ERROR(MakeResident(*checkpoint, backend, &weights));
+  }
   return std::unique_ptr<Model>(
       new Model(std::move(checkpoint), std::move(config), std::move(weights), backend));
 }

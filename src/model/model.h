@@ -21,10 +21,11 @@ namespace hadal {
 
 class Model {
  public:
-  // Binds the weights of an open checkpoint, whose mapping the model keeps alive. kCorrupt and
-  // kUnsupported as in ModelConfig::Parse and BindWeights.
+  // Binds the weights of an open checkpoint, whose mapping the model keeps alive, and copies them
+  // when they take no more than `max_resident_bytes` (see resident_weights.h). kCorrupt and
+  // kUnsupported as in ModelConfig::Parse and BindWeights; kResourceExhausted when memory is short.
   static Result<std::unique_ptr<Model>> Load(std::unique_ptr<Checkpoint> checkpoint,
-                                             Backend* backend);
+                                             int64_t max_resident_bytes, Backend* backend);
 
   const ModelConfig& config() const { return config_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "formats/checkpoint.h"
 #include "model/model_config.h"
+#include "tensor/buffer.h"
 #include "tensor/quantized_matrix.h"
 
 namespace hadal {
@@ -69,6 +70,8 @@ struct ModelWeights {
   std::vector<float> final_norm;  // [hidden_size]
   QuantizedMatrix head;           // [vocab_size, hidden_size]; the embedding where they are tied
   std::optional<MtpWeights> mtp;  // absent when the config or the checkpoint has none
+
+  Buffer resident;  // the matrices, when they were copied out of the files
 
   // Scales that the file holds in a narrower type, as float32; matrices point into them.
   std::vector<std::unique_ptr<float[]>> converted_scales;

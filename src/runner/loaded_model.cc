@@ -48,6 +48,18 @@ Status CheckLimits(const RunnerOptions& options) {
   return Status::Ok();
 }
 
+int64_t MaxResidentBytes(WeightMemory memory) {
+  switch (memory) {
+    case WeightMemory::kMapped:
+      return -1;
+    case WeightMemory::kCopied:
+      return INT64_MAX;
+    case WeightMemory::kAuto:
+      break;
+  }
+  return AvailableMemoryBytes() / 2;
+}
+
 // Input features of the widest matrix.
 int WidestInput(const ModelConfig& config) {
   return std::max({2 * config.hidden_size, config.intermediate_size,
@@ -83,7 +95,9 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
     loaded.backend = WithProfile(std::move(loaded.backend), options.profile.get());
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
-  ASSIGN_OR_RETURN(loaded.model, Model::Load(std::move(checkpoint), loaded.backend.get()));
+  ASSIGN_OR_RETURN(loaded.model,
+                   Model::Load(std::move(checkpoint), MaxResidentBytes(options.weight_memory),
+                               loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
   const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;
   loaded.cache_type = TypeOfCache(options.cache_format, config);

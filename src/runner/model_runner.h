@@ -18,6 +18,10 @@ namespace hadal {
 // rounding is far coarser.
 enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
 
+// Where weights lie: mapped from their files, which costs no time at start; or copied into huge
+// pages, which are read faster. kAuto: copied when they take less than half of the free memory.
+enum class WeightMemory { kAuto, kMapped, kCopied };
+
 // Which derivation of attention computes a token (specification, 3.3 and 3.7). kAuto: expanded for
 // tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
@@ -29,6 +33,7 @@ struct RunnerOptions {
   int num_threads = 0;       // 0: all usable cores
   std::string kernels = {};  // empty: the best usable set
   AttentionForm attention_form = AttentionForm::kAuto;
+  WeightMemory weight_memory = WeightMemory::kAuto;
   CacheFormat cache_format = CacheFormat::kAuto;
   // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
   // to bytes: slow, to measure against.

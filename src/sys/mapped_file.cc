@@ -105,6 +105,15 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), static_cast<size_t>(size_));
 }
 
+void MappedFile::DropPages(std::span<const std::byte> part) const {
+  if (mapping_ == nullptr || part.empty()) return;
+  if (part.data() < data_ || part.data() + part.size() > data_ + size_) return;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<size_t>(part.data() - data_) / page * page;
+  const auto end = static_cast<size_t>(part.data() - data_) + part.size();
+  madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
 Result<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.size() > max_bytes) {

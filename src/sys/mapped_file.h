@@ -33,6 +33,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
   int64_t size() const { return size_; }
 
+  // Tells the system that `part` of bytes() will not be read soon: its pages no longer count as
+  // this process's memory, and come back from the file when they are. Nothing happens to a file
+  // that was read, or to bytes of others.
+  void DropPages(std::span<const std::byte> part) const;
+
  private:
   MappedFile() = default;
 

@@ -31,6 +31,13 @@ TEST(SelfTest, NamesTheKernelThatIsWrong) {
   broken.decode_row[static_cast<int>(QuantFormat::kF8Block128)] =
       [](const WeightRows& weights, int, float* out) { std::fill_n(out, weights.cols, 0.0f); };
   EXPECT_EQ(FindFaultyKernel(broken, *UsableKernels().front()), "decode_row, F8_E4M3");
+
+  broken = BestKernels();
+  broken.grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] = [](const GroupedMatMulArgs& args) {
+    std::fill_n(args.out, args.num_outputs, 1.0f);
+  };
+  EXPECT_EQ(FindFaultyKernel(broken, *UsableKernels().front()),
+            "grouped_matmul, INT4 in groups of 32");
 }
 
 }  // namespace

@@ -20,6 +20,15 @@ Status CpuBackend::Prepare(const BackendLimits& limits) {
   return select_.Prepare(limits, pool_.num_threads());
 }
 
+void CpuBackend::Upload(std::span<const std::byte> host, std::byte* to) {
+  constexpr size_t kChunk = size_t{4} << 20;
+  const int chunks = static_cast<int>(CeilDiv(host.size(), kChunk));
+  pool_.ParallelFor(chunks, [&](int chunk, int) {
+    const size_t begin = static_cast<size_t>(chunk) * kChunk;
+    std::copy_n(host.data() + begin, std::min(kChunk, host.size() - begin), to + begin);
+  });
+}
+
 void CpuBackend::Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) {
   const WeightRows rows = KernelRows(table, 0);
   ForRows(static_cast<int>(tokens.size()), &pool_, [&](int t) {

@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   int num_threads() const override { return pool_.num_threads(); }
 
   Result<Buffer> Allocate(int64_t bytes) override { return Buffer::Allocate(bytes); }
+  void Upload(std::span<const std::byte> host, std::byte* to) override;
   Status Prepare(const BackendLimits& limits) override;
 
   void Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) override;
