@@ -117,6 +117,16 @@ class Lookup {
           FileName(*entry->tensor)));
       return;
     }
+    // Its rows are taken head by head, and a head must begin a tile.
+    if (weight.role == WeightRole::kKvB &&
+        (config_.qk_nope_head_dim % kTileRows != 0 || config_.v_head_dim % kTileRows != 0)) {
+      unreadable_.Add(fmt::format(
+          "{}: expected F32, BF16, F16 or F8_E4M3, since heads of {} + {} rows cut tiles of {}, "
+          "found a grouped format in {}",
+          Quoted(weight.name), config_.qk_nope_head_dim, config_.v_head_dim, kTileRows,
+          FileName(*entry->tensor)));
+      return;
+    }
     entry->format = group_shape->format;
     entry->group_shape = *group_shape;
     found_.weights.push_back(*entry);
