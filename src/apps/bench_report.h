@@ -18,8 +18,11 @@ std::string BenchTableRow(const BenchResult& result);
 // One line per result under a line of names.
 std::string BenchAsCsv(const BenchReport& report);
 
+// kCorrupt when `earlier`, read from `what`, is not the JSON of a run.
+Status CheckEarlierBench(const Json& earlier, const std::string& what);
+
 // Results of an earlier run beside those of this one, where both have them: ratios of speed above
-// one are gains. kCorrupt when `earlier` is not such a run.
+// one are gains. kCorrupt when a result lacks what it should have.
 Result<std::string> CompareBench(const BenchReport& report, const Json& earlier,
                                  const std::string& what);
 
