@@ -53,6 +53,7 @@ Status RunBenchCommand(BenchFlags flags) {
   if (!flags.compare_path.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.compare_path, kMaxReportBytes));
     ASSIGN_OR_RETURN(earlier, ParseJson(text, flags.compare_path));
+    RETURN_IF_ERROR(CheckEarlierBench(earlier, flags.compare_path));
   }
   if (flags.has_profile || !flags.trace_path.empty()) {
     flags.options.runner.profile = std::make_shared<StepProfile>();

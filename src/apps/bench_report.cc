@@ -123,12 +123,17 @@ std::string BenchAsCsv(const BenchReport& report) {
   return csv;
 }
 
+Status CheckEarlierBench(const Json& earlier, const std::string& what) {
+  if (earlier.is_object() && earlier.contains("results") && earlier["results"].is_array()) {
+    return Status::Ok();
+  }
+  return Status::Corrupt(
+      fmt::format("{}: expected the JSON of an earlier run with its results, found none", what));
+}
+
 Result<std::string> CompareBench(const BenchReport& report, const Json& earlier,
                                  const std::string& what) {
-  if (!earlier.is_object() || !earlier.contains("results") || !earlier["results"].is_array()) {
-    return Status::Corrupt(
-        fmt::format("{}: expected the JSON of an earlier run with its results, found none", what));
-  }
+  RETURN_IF_ERROR(CheckEarlierBench(earlier, what));
   std::string text =
       fmt::format("\nagainst {}\n{:<8} {:>5} {:>6} {:>6} {:>10} {:>10} {:>7} {:>9}\n", what, "what",
                   "batch", "depth", "tokens", "then", "now", "ratio", "of bound");
