@@ -197,6 +197,7 @@ class HttpServer::Impl {
   }
 
   asio::awaitable<void> EndDrain(Millis patience) {
+    if (sessions_.empty()) co_return;  // CloseWhenDone was there first
     patience_.expires_after(patience);
     auto [error] = co_await patience_.async_wait(kToken);
     if (error) co_return;
