@@ -32,7 +32,6 @@ struct ApiCall {
   bool is_streamed = false;
   bool wants_usage = false;  // of a stream
   bool wants_logprobs = false;
-  bool thinks = false;
   std::vector<std::string> echoes;  // the prompts, when they shall stand before the answers
   Json repeated = Json::object();   // fields that the reply gives back (responses)
   std::string user;                 // who asks, as the client says it; for the log

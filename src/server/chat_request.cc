@@ -11,7 +11,6 @@
 #include "server/sampling_fields.h"
 #include "server/tool_choice.h"
 #include "server/tool_results.h"
-#include "text/chat_template.h"
 
 namespace hadal {
 namespace {
@@ -210,9 +209,8 @@ Result<ApiCall> ParseChatRequest(const Json& body, const ApiModel& model) {
   RETURN_IF_ERROR(ReadAnswerFormat(fields, "response_format", &request));
   ASSIGN_OR_RETURN(Conversation conversation, ParseChatMessages(body));
   ASSIGN_OR_RETURN(const ThinkingWish thinking, ReadThinking(fields, call.model));
-  RETURN_IF_ERROR(ApplyThinking(thinking.is_on, thinking.field, model, &conversation.options));
-  call.thinks = conversation.options.thinking || AlwaysThinks(model.layout);
-  if (call.thinks) request.max_reasoning_tokens = thinking.max_tokens;
+  RETURN_IF_ERROR(CheckLastMessage("messages", model, conversation.messages));
+  RETURN_IF_ERROR(ApplyThinking(thinking, model, &conversation.options, &request));
   ASSIGN_OR_RETURN(const ToolChoice choice, ReadToolChoice(fields, &conversation.tools));
   RETURN_IF_ERROR(ApplyToolChoice(choice, model, &conversation, &request));
   request.input = std::move(conversation);

@@ -155,6 +155,7 @@ Status ReadTools(const FieldReader& fields, std::vector<Json>* tools) {
     const FieldReader tool((*list)[i], path);
     RETURN_IF_ERROR(tool.Only("type", {"custom"}));
     RETURN_IF_ERROR(tool.Only("strict", {false}));
+    RETURN_IF_ERROR(tool.Only("defer_loading", {false}));
     Json function = Json::object();
     std::string name, description;
     RETURN_IF_ERROR(RequireText(tool, "name", &name));
@@ -192,21 +193,37 @@ Result<ToolChoice> ReadToolChoice(const FieldReader& fields) {
   return choice;
 }
 
-Status ReadThinking(const FieldReader& fields, const ApiModel& model, ApiCall* call,
-                    ChatOptions* options, GenerationRequest* request) {
+Result<ThinkingWish> ReadThinking(const FieldReader& fields) {
+  ThinkingWish wish;
   ASSIGN_OR_RETURN(const Json* thinking, fields.Object("thinking"));
-  std::optional<bool> wish;
   if (thinking != nullptr) {
     const FieldReader inner(*thinking, "thinking");
     RETURN_IF_ERROR(inner.Only("type", {"enabled", "disabled", "adaptive"}));
     if (inner.Find("type") == nullptr) return inner.Mismatch("type", "enabled or disabled");
     RETURN_IF_ERROR(inner.Only("display", {"summarized"}));
-    wish = *inner.Find("type") != "disabled";
-    RETURN_IF_ERROR(ReadTokenLimit(inner, "budget_tokens", &request->max_reasoning_tokens));
+    wish = {.is_on = *inner.Find("type") != "disabled", .field = "thinking", .max_tokens = -1};
+    RETURN_IF_ERROR(ReadTokenLimit(inner, "budget_tokens", &wish.max_tokens));
   }
-  RETURN_IF_ERROR(ApplyThinking(wish, "thinking", model, options));
-  call->thinks = options->thinking || AlwaysThinks(model.layout);
-  if (!call->thinks) request->max_reasoning_tokens = -1;
+  ASSIGN_OR_RETURN(const Json* output, fields.Object("output_config"));
+  if (output == nullptr) return wish;
+  const FieldReader inner(*output, "output_config");
+  RETURN_IF_ERROR(inner.Refuse("format", "answers are not held to a schema"));
+  ThinkingWish effort;
+  RETURN_IF_ERROR(ReadEffort(inner, "effort", &effort));
+  if (wish.max_tokens < 0) wish.max_tokens = effort.max_tokens;
+  return wish;
+}
+
+// Old thinking is dropped, or kept, as the model's layout does it; nothing else is cut.
+Status CheckContextManagement(const FieldReader& fields) {
+  ASSIGN_OR_RETURN(const Json* management, fields.Object("context_management"));
+  if (management == nullptr) return Status::Ok();
+  ASSIGN_OR_RETURN(const Json* edits, FieldReader(*management, "context_management").List("edits"));
+  for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
+    const std::string path = fmt::format("context_management.edits[{}]", i);
+    if (!(*edits)[i].is_object()) return FieldMismatch(path, "an object", &(*edits)[i]);
+    RETURN_IF_ERROR(FieldReader((*edits)[i], path).Only("type", {"clear_thinking_20251015"}));
+  }
   return Status::Ok();
 }
 
@@ -214,20 +231,20 @@ Status RefuseWhatCannotBe(const FieldReader& fields) {
   RETURN_IF_ERROR(fields.Only("service_tier", {"auto", "standard_only"}));
   RETURN_IF_ERROR(fields.Refuse("container", "this server has none"));
   RETURN_IF_ERROR(fields.Refuse("mcp_servers", "this server calls no other servers"));
-  RETURN_IF_ERROR(fields.Refuse("context_management", "nothing is cut from what you send"));
+  RETURN_IF_ERROR(CheckContextManagement(fields));
   RETURN_IF_ERROR(fields.Refuse("output_format", "answers are not held to a schema"));
-  RETURN_IF_ERROR(fields.Refuse("output_config", "answers are not held to a schema"));
   return fields.Only("inference_geo", {"global", "not_available"});
 }
 
 // What both routes read.
-Status ReadConversation(const FieldReader& fields, const ApiModel& model, ApiCall* call,
+Status ReadConversation(const FieldReader& fields, const ApiModel& model,
                         GenerationRequest* request) {
   Conversation conversation;
   RETURN_IF_ERROR(RefuseWhatCannotBe(fields));
   RETURN_IF_ERROR(ReadMessages(fields, &conversation));
   RETURN_IF_ERROR(ReadTools(fields, &conversation.tools));
-  RETURN_IF_ERROR(ReadThinking(fields, model, call, &conversation.options, request));
+  ASSIGN_OR_RETURN(const ThinkingWish thinking, ReadThinking(fields));
+  RETURN_IF_ERROR(ApplyThinking(thinking, model, &conversation.options, request));
   ASSIGN_OR_RETURN(const ToolChoice choice, ReadToolChoice(fields));
   RETURN_IF_ERROR(ApplyToolChoice(choice, model, &conversation, request));
   request->input = std::move(conversation);
@@ -252,7 +269,7 @@ Result<ApiCall> ParseMessagesRequest(const Json& body, const ApiModel& model) {
   ASSIGN_OR_RETURN(const Json* metadata, fields.Object("metadata"));
   if (metadata != nullptr)
     RETURN_IF_ERROR(FieldReader(*metadata, "metadata").Text("user_id", &call.user));
-  RETURN_IF_ERROR(ReadConversation(fields, model, &call, &request));
+  RETURN_IF_ERROR(ReadConversation(fields, model, &request));
   call.requests.push_back(std::move(request));
   return call;
 }
@@ -264,7 +281,7 @@ Result<Json> CountMessagesTokens(const Json& body, const ApiModel& model) {
   ApiCall call;
   GenerationRequest request;
   RETURN_IF_ERROR(ReadModelName(fields, model, &call.model));
-  RETURN_IF_ERROR(ReadConversation(fields, model, &call, &request));
+  RETURN_IF_ERROR(ReadConversation(fields, model, &request));
   ASSIGN_OR_RETURN(Prompt prompt, RenderChat(model.layout, std::get<Conversation>(request.input)));
   prompt.insert(prompt.end(), request.opening.begin(), request.opening.end());
   return Json{{"input_tokens", model.tokenizer->Encode(prompt).size()}};

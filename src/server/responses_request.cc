@@ -1,6 +1,5 @@
 #include "server/responses_request.h"
 
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +9,6 @@
 #include "server/sampling_fields.h"
 #include "server/tool_choice.h"
 #include "server/tool_results.h"
-#include "text/chat_template.h"
 
 namespace hadal {
 namespace {
@@ -177,8 +175,7 @@ Result<ToolChoice> ReadToolChoice(const FieldReader& fields) {
   return choice;
 }
 
-Status ReadReasoning(const FieldReader& fields, const ApiModel& model, ApiCall* call,
-                     ChatOptions* options, GenerationRequest* request) {
+Result<ThinkingWish> ReadReasoning(const FieldReader& fields) {
   ASSIGN_OR_RETURN(const Json* reasoning, fields.Object("reasoning"));
   ThinkingWish wish;
   if (reasoning != nullptr) {
@@ -188,10 +185,7 @@ Status ReadReasoning(const FieldReader& fields, const ApiModel& model, ApiCall* 
     RETURN_IF_ERROR(inner.Only("summary", {"auto", "concise", "detailed"}));
     RETURN_IF_ERROR(inner.Only("generate_summary", {"auto", "concise", "detailed"}));
   }
-  RETURN_IF_ERROR(ApplyThinking(wish.is_on, wish.field, model, options));
-  call->thinks = options->thinking || AlwaysThinks(model.layout);
-  if (call->thinks) request->max_reasoning_tokens = wish.max_tokens;
-  return Status::Ok();
+  return wish;
 }
 
 Status ReadTextFormat(const FieldReader& fields, GenerationRequest* request) {
@@ -272,7 +266,9 @@ Result<ApiCall> ParseResponsesRequest(const Json& body, const ApiModel& model) {
   RETURN_IF_ERROR(ReadTextFormat(fields, &request));
   RETURN_IF_ERROR(ReadInput(fields, &conversation.messages));
   RETURN_IF_ERROR(ReadTools(fields, &conversation.tools));
-  RETURN_IF_ERROR(ReadReasoning(fields, model, &call, &conversation.options, &request));
+  RETURN_IF_ERROR(CheckLastMessage("input", model, conversation.messages));
+  ASSIGN_OR_RETURN(const ThinkingWish thinking, ReadReasoning(fields));
+  RETURN_IF_ERROR(ApplyThinking(thinking, model, &conversation.options, &request));
   ASSIGN_OR_RETURN(const ToolChoice choice, ReadToolChoice(fields));
   RETURN_IF_ERROR(ApplyToolChoice(choice, model, &conversation, &request));
   call.repeated = RepeatedFields(body, request);

@@ -95,17 +95,30 @@ Status ReadAnswerFormat(const FieldReader& fields, std::string_view key,
   return Status::Ok();
 }
 
-Status ApplyThinking(std::optional<bool> wants_thinking, std::string_view field,
-                     const ApiModel& model, ChatOptions* options) {
-  if (!wants_thinking) return Status::Ok();
-  if (HasThinkingSwitch(model.layout)) {
-    options->thinking = *wants_thinking;
-  } else if (*wants_thinking != AlwaysThinks(model.layout)) {
+Status ApplyThinking(const ThinkingWish& wish, const ApiModel& model, ChatOptions* options,
+                     GenerationRequest* request) {
+  const bool always_thinks = AlwaysThinks(model.layout);
+  if (wish.is_on && HasThinkingSwitch(model.layout)) {
+    options->thinking = *wish.is_on;
+  } else if (wish.is_on && *wish.is_on != always_thinks) {
     return Status::InvalidArgument(fmt::format(
-        "{}: a model of the layout {} {}", field, ChatLayoutName(model.layout),
-        *wants_thinking ? "cannot think before it answers" : "always thinks before it answers"));
+        "{}: a model of the layout {} {}", wish.field, ChatLayoutName(model.layout),
+        *wish.is_on ? "cannot think before it answers" : "always thinks before it answers"));
   }
+  if (options->thinking || always_thinks) request->max_reasoning_tokens = wish.max_tokens;
   return Status::Ok();
+}
+
+Status CheckLastMessage(std::string_view field, const ApiModel& model,
+                        const std::vector<ChatMessage>& messages) {
+  const ChatMessage& last = messages.back();
+  // The layouts that write tools put the assistant's mark behind a question, not at the end.
+  const bool needs_question = last.role == "system" && WritesTools(model.layout);
+  if (!needs_question && (last.role != "assistant" || last.is_prefix)) return Status::Ok();
+  return Status::InvalidArgument(
+      fmt::format("{}: expected a last message of user or tool, or of assistant with \"prefix\": "
+                  "true, found one of {}",
+                  field, last.role));
 }
 
 }  // namespace hadal

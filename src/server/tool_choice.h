@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/generation_request.h"
@@ -41,9 +42,14 @@ Status ReadEffort(const FieldReader& fields, std::string_view key, ThinkingWish*
 Status ReadAnswerFormat(const FieldReader& fields, std::string_view key,
                         GenerationRequest* request);
 
-// Switches thinking on or off in `options`, or leaves the layout's default. kInvalidArgument with
-// `field` when the layout does not have what is asked.
-Status ApplyThinking(std::optional<bool> wants_thinking, std::string_view field,
-                     const ApiModel& model, ChatOptions* options);
+// Switches thinking on or off in `options` and gives it its budget, or leaves the layout's default.
+// kInvalidArgument with the wish's field when the layout does not have what is asked.
+Status ApplyThinking(const ThinkingWish& wish, const ApiModel& model, ChatOptions* options,
+                     GenerationRequest* request);
+
+// The last message must be one that the model answers, or goes on with. kInvalidArgument, beginning
+// with `field`.
+Status CheckLastMessage(std::string_view field, const ApiModel& model,
+                        const std::vector<ChatMessage>& messages);
 
 }  // namespace hadal

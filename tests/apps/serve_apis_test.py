@@ -103,7 +103,9 @@ class Messages(unittest.TestCase):
 
     def test_thinks(self):
         for thinking in ({"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}):
-            message = self.check_same("What is 7 + 5?", thinking=thinking)
+            message = self.check_same(
+                "What is 7 + 5?", thinking=thinking, output_config={"effort": "medium"},
+                context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
             self.assertEqual([block["type"] for block in message["content"]], ["thinking", "text"])
             self.assertEqual(message["content"][0]["thinking"], "I start with 7 and add 5. The result is 11.")
         self.assertEqual(self.ask("What is 7 + 5?", thinking={"type": "disabled"})["content"][0]["type"], "text")

@@ -161,6 +161,9 @@ class Documented(unittest.TestCase):
         image = {"type": "image_url", "image_url": {"url": "data:"}}
         self.refused("/v1/chat/completions", chat([{"role": "user", "content": [image]}]),
                      "messages[0].content[0].type")
+        self.refused("/v1/chat/completions", chat([{"role": "user", "content": "x"},
+                                                   {"role": "assistant", "content": "y"}]), "messages")
+        self.refused("/v1/chat/completions", chat([{"role": "system", "content": "x"}]), "messages")
         self.refused("/v1/chat/completions", chat([{"role": "tool", "tool_call_id": "x", "content": "y"}]),
                      "tool_call_id")
 
@@ -173,7 +176,9 @@ class Documented(unittest.TestCase):
     def test_of_messages(self):
         good = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 4}
         for field, value in {"max_tokens": 0, "temperature": 1.5, "top_k": -2, "stop_sequences": [""], "system": 4,
-                             "container": "c", "mcp_servers": [], "context_management": {}, "service_tier": "x",
+                             "container": "c", "mcp_servers": [], "service_tier": "x", "output_format": {"type": "json_schema"},
+                             "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+                             "output_config": {"effort": "heroic"},
                              "thinking": {"type": "x"}, "tool_choice": {"type": "any"}, "messages": [],
                              "tools": [{"name": "f"}]}.items():
             self.refused("/v1/messages", {**good, **{field: value}}, field)
