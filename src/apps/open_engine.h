@@ -10,7 +10,9 @@
 
 namespace hadal {
 
-// `layout` is a layout's name, or empty for the model's own.
+// The tokenizer is looked for beside the model. `layout` is a layout's name, or empty for the
+// model's own.
+Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, const std::string& layout);
 Result<std::unique_ptr<Engine>> OpenEngine(const RunnerOptions& runner, const std::string& layout);
 
 }  // namespace hadal

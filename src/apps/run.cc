@@ -13,6 +13,7 @@
 
 #include "apps/answer_printer.h"
 #include "apps/commands.h"
+#include "apps/engine_flags.h"
 #include "apps/generation_flags.h"
 #include "apps/interrupt.h"
 #include "apps/json_lines.h"
@@ -30,7 +31,7 @@ namespace {
 constexpr int64_t kMaxPromptBytes = int64_t{64} << 20;
 
 struct RunFlags {
-  RunnerOptions runner;
+  EngineOptions engine;
   GenerationFlags generation;
   SpeculationFlags speculation;
   std::optional<std::string> prompt;
@@ -218,7 +219,7 @@ Status Run(const RunFlags& flags) {
   HandleInterrupts();
   ASSIGN_OR_RETURN(RunInput input, ReadInput(flags));
   const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenEngine(flags.runner, flags.layout));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenEngine(flags.engine, flags.layout));
   const double load_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ASSIGN_OR_RETURN(const std::shared_ptr<ResponseStream> stream,
@@ -247,7 +248,7 @@ void AddRunCommand(CLI::App* app, CommandBody* body) {
       "run",
       "Answer one prompt. A model with a chat template is asked in its chat layout; --raw\n"
       "continues the prompt as plain text instead");
-  AddModelArgument(command, &flags->runner.model_path);
+  AddModelArgument(command, &flags->engine.runner.model_path);
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt");
   CLI::Option* prompt_file =
       command->add_option("--prompt-file", flags->prompt_path,
@@ -273,7 +274,8 @@ void AddRunCommand(CLI::App* app, CommandBody* body) {
   command->add_option("--n", flags->num_choices, "Number of answers")->check(CLI::Range(1, 128));
   command->add_flag("--json", flags->wants_json, "Print one JSON object at the end");
   AddGenerationFlags(command, &flags->generation);
-  AddRunnerFlags(command, &flags->runner);
+  AddRunnerFlags(command, &flags->engine.runner);
+  AddCacheDirFlags(command, &flags->engine);
   AddSpeculationFlags(command, &flags->speculation);
   command->footer("Without -p, --prompt-file and --tokens the prompt is read from standard input.");
   command->callback([flags, body] { *body = [flags] { return Run(*flags); }; });

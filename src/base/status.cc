@@ -20,6 +20,8 @@ std::string_view StatusCodeName(StatusCode code) {
       return "io";
     case StatusCode::kCancelled:
       return "cancelled";
+    case StatusCode::kDeadlineExceeded:
+      return "deadline exceeded";
     case StatusCode::kInternal:
       return "internal";
   }

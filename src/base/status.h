@@ -21,6 +21,7 @@ enum class StatusCode {
   kCorrupt,            // a file or a message breaks its own rules
   kIo,                 // the operating system refused
   kCancelled,          // somebody asked us to stop
+  kDeadlineExceeded,   // it took longer than the caller allows
   kInternal,           // our own fault
 };
 
@@ -44,6 +45,9 @@ class [[nodiscard]] Status {
   static Status Corrupt(std::string m) { return {StatusCode::kCorrupt, std::move(m)}; }
   static Status Io(std::string m) { return {StatusCode::kIo, std::move(m)}; }
   static Status Cancelled(std::string m) { return {StatusCode::kCancelled, std::move(m)}; }
+  static Status DeadlineExceeded(std::string m) {
+    return {StatusCode::kDeadlineExceeded, std::move(m)};
+  }
   static Status Internal(std::string m) { return {StatusCode::kInternal, std::move(m)}; }
 
   bool ok() const { return code_ == StatusCode::kOk; }

@@ -27,6 +27,14 @@ struct SequenceSlice {
   SamplingParams sampling = {};
 };
 
+// Blocks of one sequence whose rows leave the cache, or come back into it. They are the blocks
+// [first_block, first_block + num_blocks) of the sequence.
+struct BlockMove {
+  SequenceId id;
+  int first_block = 0, num_blocks = 0;
+  int block_begin = 0;  // into BatchPlan::moved_blocks
+};
+
 struct BatchPlan {
   std::vector<SequenceSlice> slices;
   std::vector<TokenId> tokens;
@@ -35,6 +43,13 @@ struct BatchPlan {
   std::vector<uint64_t> masks;
   std::vector<SequenceId>
       released;  // sequences that ended: the runner may forget what it kept for them
+
+
+  // Copied before the step is computed, first all `saves`, then all `restores`: a block that is
+  // saved may already belong to someone else in this step. A sequence is saved whole; after its
+  // restore, which may be of no block at all, its copy is not needed any more.
+  std::vector<BlockMove> saves, restores;
+  std::vector<BlockId> moved_blocks;
 
   bool empty() const { return slices.empty() && released.empty(); }
 };

@@ -20,29 +20,39 @@ std::span<const TokenId> KvCacheManager::TokensOf(std::span<const TokenId> token
                         geometry_.block_tokens);
 }
 
-int KvCacheManager::Adopt(std::span<const TokenId> tokens, BlockTable* table) {
-  HADAL_CHECK(table->blocks.empty());
+template <class Visit>
+int KvCacheManager::Follow(std::span<const TokenId> tokens, const Hash128& salt,
+                           Visit visit) const {
   const int max_blocks =
       tokens.empty() ? 0 : static_cast<int>(tokens.size() - 1) / geometry_.block_tokens;
   const int blocks_per_restart = geometry_.restart_granularity() / geometry_.block_tokens;
-  PrefixNode node = PrefixIndex::Root(table->salt);
-  PrefixNode restart = node;
-  size_t num_shared = 0;
-  for (int i = 0; i < max_blocks; ++i) {
-    const std::optional<PrefixNode> next = index_.Find(node, TokensOf(tokens, i));
+  PrefixNode node = PrefixIndex::Root(salt);
+  int num_found = 0;
+  while (num_found < max_blocks) {
+    const std::optional<PrefixNode> next = index_.Find(node, TokensOf(tokens, num_found));
     if (!next) break;
     node = *next;
-    table->blocks.push_back(node.block);
-    if ((i + 1) % blocks_per_restart == 0) {
-      restart = node;
-      num_shared = table->blocks.size();
-    }
+    visit(node);
+    ++num_found;
   }
-  table->blocks.resize(num_shared);
+  return num_found / blocks_per_restart * blocks_per_restart;
+}
+
+int KvCacheManager::CountShared(std::span<const TokenId> tokens, const Hash128& salt) const {
+  return Follow(tokens, salt, [](const PrefixNode&) {}) * geometry_.block_tokens;
+}
+
+int KvCacheManager::Adopt(std::span<const TokenId> tokens, BlockTable* table) {
+  HADAL_CHECK(table->blocks.empty());
+  const int num_shared = Follow(tokens, table->salt, [table](const PrefixNode& node) {
+    table->blocks.push_back(node.block);
+  });
+  table->blocks.resize(static_cast<size_t>(num_shared));
   for (const BlockId block : table->blocks) pool_.Ref(block);
-  table->num_published = static_cast<int>(num_shared);
-  table->published_end = restart;
-  return table->num_published * geometry_.block_tokens;
+  table->num_published = num_shared;
+  table->published_end = PrefixIndex::Root(table->salt);
+  if (num_shared > 0) table->published_end = index_.NodeOf(table->blocks.back());
+  return num_shared * geometry_.block_tokens;
 }
 
 bool KvCacheManager::Reserve(int num_tokens, BlockTable* table) {

@@ -38,6 +38,9 @@ class KvCacheManager {
   // the last token, because its logits are still needed. REQUIRES: the table is empty.
   int Adopt(std::span<const TokenId> tokens, BlockTable* table);
 
+  // How many tokens Adopt() would share now.
+  int CountShared(std::span<const TokenId> tokens, const Hash128& salt) const;
+
   // Grows `table` to cover positions [0, num_tokens). False, with nothing changed, when blocks are
   // short. Never shrinks.
   [[nodiscard]] bool Reserve(int num_tokens, BlockTable* table);
@@ -58,6 +61,10 @@ class KvCacheManager {
 
  private:
   void Drop(BlockId block);
+  // Walks along the published prefix: visit(node) for each block of it. Returns how many of them
+  // may be shared.
+  template <class Visit>
+  int Follow(std::span<const TokenId> tokens, const Hash128& salt, Visit visit) const;
   std::span<const TokenId> TokensOf(std::span<const TokenId> tokens, int block_idx) const;
 
   CacheGeometry geometry_;

@@ -44,6 +44,11 @@ class PrefixIndex {
     return node.entry < 0 || entries_[node.block.value].id == node.entry;
   }
 
+  // The entry of a block. REQUIRES: Contains(block).
+  PrefixNode NodeOf(BlockId block) const {
+    return {entries_[block.value].key, entries_[block.value].id, block};
+  }
+
   // The block that holds `tokens` after `parent`. REQUIRES: tokens.size() == block_tokens.
   std::optional<PrefixNode> Find(const PrefixNode& parent, std::span<const TokenId> tokens) const;
 

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -34,10 +35,18 @@ uint64_t SeedOfChoice(uint64_t seed, int choice_idx) {
   return choice_idx == 0 ? seed : RandomBits(seed, static_cast<uint64_t>(choice_idx), /*stream=*/1);
 }
 
-SchedulerLimits LimitsOf(const RunnerOptions& options, const ModelInfo& info) {
+SchedulerLimits LimitsOf(const EngineOptions& engine_options, const ModelInfo& info) {
+  const RunnerOptions& options = engine_options.runner;
   SchedulerLimits limits;
   limits.max_sequences = options.max_step_sequences;
   limits.max_step_tokens = options.max_step_tokens;
+  limits.pace = {.max_step_us = int64_t{1000} * engine_options.max_step_ms,
+                 .max_prompt_step_us = int64_t{1000} * engine_options.max_prompt_step_ms};
+  limits.aging_us = int64_t{1000} * engine_options.aging_ms;
+  if (info.block_bytes > 0) {
+    limits.max_saved_blocks = static_cast<int>(
+        std::min<int64_t>(engine_options.max_saved_bytes / info.block_bytes, INT32_MAX / 2));
+  }
   limits.max_context_tokens =
       std::min<int>(info.max_context_tokens, info.num_cache_blocks * info.block_tokens);
   limits.shares_generated_tokens = options.attention_form != AttentionForm::kAuto;
@@ -52,21 +61,32 @@ Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
   if (!tokenizer.ok() && tokenizer.status().code() != StatusCode::kNotFound)
     return tokenizer.status();
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, CreateRunner(options.runner));
+  std::unique_ptr<PrefixStore> store;
+  if (!options.cache_dir.empty()) {
+    ASSIGN_OR_RETURN(store, PrefixStore::Open({.folder = options.cache_dir,
+                                               .max_bytes = options.max_cache_dir_bytes,
+                                               .rows_key = runner->info().rows_key,
+                                               .block_tokens = runner->info().block_tokens,
+                                               .block_bytes = runner->info().block_bytes}));
+  }
   return std::make_unique<Engine>(options, std::move(runner),
-                                  tokenizer.ok() ? std::move(tokenizer).value() : nullptr);
+                                  tokenizer.ok() ? std::move(tokenizer).value() : nullptr,
+                                  std::move(store));
 }
 
 Engine::Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
-               std::unique_ptr<Tokenizer> tokenizer)
+               std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store)
     : options_(options),
       runner_(std::move(runner)),
       tokenizer_(std::move(tokenizer)),
+      store_(std::move(store)),
       layout_(ChooseLayout(options, runner_->info(), tokenizer_.get())),
-      limits_(LimitsOf(options.runner, runner_->info())) {
+      limits_(LimitsOf(options, runner_->info())) {
   if (tokenizer_) runner_->SetTokenLimit(num_tokens());
   const CacheGeometry geometry{.num_blocks = info().num_cache_blocks,
                                .block_tokens = info().block_tokens};
-  loop_ = std::make_unique<StepLoop>(limits_, geometry, runner_.get(), &metrics_, options_.clock);
+  loop_ = std::make_unique<StepLoop>(limits_, geometry, runner_.get(), &metrics_, options_.clock,
+                                     store_.get());
   loop_->Start();
 }
 
@@ -92,14 +112,6 @@ Result<std::shared_ptr<ResponseStream>> Engine::Submit(const GenerationRequest& 
                       info().vocab_size - 1, prompt.tokens[i].value));
     }
   }
-  const MetricsSnapshot metrics = metrics_.Snapshot();
-  const int64_t num_pending = metrics.num_submitted - metrics.num_stopped - metrics.num_cut -
-                              metrics.num_failed - metrics.num_cancelled;
-  if (num_pending + request.num_choices > options_.max_pending_sequences) {
-    return Status::ResourceExhausted(
-        fmt::format("{} sequences are waiting or running, at most {} are taken", num_pending,
-                    options_.max_pending_sequences));
-  }
   ResponseHead head{.sequences = {},
                     .prompt = prompt.tokens,
                     .seed = request.seed ? *request.seed : DrawSeed(),
@@ -110,15 +122,48 @@ Result<std::shared_ptr<ResponseStream>> Engine::Submit(const GenerationRequest& 
   auto stream = std::make_shared<ResponseStream>(std::move(head), options_.max_unread_bytes);
   std::vector<Submission> submissions = Split(request, prompt, stream);
   RETURN_IF_ERROR(CheckRequest(limits_, submissions[0].request));
-  metrics_.Update([&](MetricsSnapshot* values) { values->num_submitted += request.num_choices; });
+  RETURN_IF_ERROR(TakeRoom(request, static_cast<int64_t>(prompt.tokens.size())));
   loop_->inbox()->Submit(std::move(submissions));
   return stream;
+}
+
+// Looking and taking is one step, so that submitters at the same time do not exceed the limits.
+Status Engine::TakeRoom(const GenerationRequest& request, int64_t num_prompt_tokens) {
+  const int64_t num_tokens = num_prompt_tokens * request.num_choices;
+  return metrics_.Update([&](MetricsSnapshot* values) {
+    const int64_t num_pending = values->num_pending();
+    const int64_t num_pending_tokens =
+        values->num_submitted_prompt_tokens - values->num_prompt_tokens;
+    const bool is_full =
+        num_pending + request.num_choices > options_.max_pending_sequences ||
+        (num_pending > 0 && num_pending_tokens + num_tokens > options_.max_pending_prompt_tokens);
+    if (is_full) {
+      values->num_refused += request.num_choices;
+      return Status::ResourceExhausted(fmt::format(
+          "{} sequences with {} prompt tokens are waiting or running, at most {} with {} are taken",
+          num_pending, num_pending_tokens, options_.max_pending_sequences,
+          options_.max_pending_prompt_tokens));
+    }
+    values->num_submitted += request.num_choices;
+    values->num_submitted_prompt_tokens += num_tokens;
+    return Status::Ok();
+  });
+}
+
+int Engine::RetryAfterSeconds() const {
+  const MetricsSnapshot values = metrics_.Snapshot();
+  const int64_t num_ended = values.num_stopped + values.num_cut + values.num_failed;
+  if (num_ended == 0) return 1;
+  const double seconds_per_end =
+      values.end_to_end.sum / static_cast<double>(num_ended) / std::max(1, values.num_running);
+  return std::clamp(static_cast<int>(std::ceil(seconds_per_end)), 1, 60);
 }
 
 std::vector<Submission> Engine::Split(const GenerationRequest& request, const EncodedPrompt& prompt,
                                       const std::shared_ptr<ResponseStream>& stream) const {
   std::vector<Submission> submissions;
   const ResponseHead& head = stream->head();
+  const int64_t now_us = options_.clock();
   for (int i = 0; i < request.num_choices; ++i) {
     Request part;
     part.id = head.sequences[i];
@@ -128,6 +173,8 @@ std::vector<Submission> Engine::Split(const GenerationRequest& request, const En
     part.max_tokens = request.max_tokens;
     part.stop_tokens = StopTokens(request);
     part.priority = request.priority;
+    part.arrival_us = now_us;
+    if (request.deadline_ms > 0) part.deadline_us = now_us + 1000 * request.deadline_ms;
     if (i > 0) part.prompt_leader = head.sequences[0];
     if (!request.cache_salt.empty()) part.cache_salt = PrefixSalt(request.cache_salt, "");
 
@@ -142,7 +189,7 @@ std::vector<Submission> Engine::Split(const GenerationRequest& request, const En
     output->max_tool_calls = request.max_tool_calls;
     output->stops = StopMatcher(request.stop);
     output->usage.prompt_tokens = static_cast<int>(prompt.tokens.size());
-    output->submitted_us = options_.clock();
+    output->submitted_us = now_us;
     submissions.push_back({std::move(part), std::move(output)});
   }
   return submissions;
@@ -205,8 +252,6 @@ std::vector<TokenId> Engine::StopTokens(const GenerationRequest& request) const 
   return tokens;
 }
 
-void Engine::Cancel(const ResponseStream& response) {
-  loop_->inbox()->Cancel(response.head().sequences);
-}
+void Engine::Cancel(const ResponseStream& response) { loop_->Cancel(response.head().sequences); }
 
 }  // namespace hadal

@@ -25,31 +25,50 @@ namespace hadal {
 
 struct EngineOptions {
   RunnerOptions runner;
-  std::string tokenizer_folder;         // empty: runner.model_path
-  std::optional<ChatLayout> layout;     // none: chosen from the model's own files
-  int max_pending_sequences = 4096;     // running and waiting; more are refused
+  std::string tokenizer_folder;                  // empty: runner.model_path
+  std::optional<ChatLayout> layout;              // none: chosen from the model's own files
+  int max_pending_sequences = 4096;              // running and waiting; more are refused
+  int64_t max_pending_prompt_tokens = 16 << 20;  // of these; more are refused, one request excepted
+  // How long a step may take in which someone's answer goes on, so that nobody waits for a
+  // stranger's prompt: the prompt's chunk is cut to it. 0: no limit but --chunk.
+  int max_step_ms = 250;
+  int max_prompt_step_ms = 0;  // the same for steps that only read prompts
+  int aging_ms = 10'000;       // a sequence that waits as long is worth one step of priority more
+  // Memory for the cache rows of sequences that must give their blocks back for a while. Those for
+  // which it does not suffice are computed again.
+  int64_t max_saved_bytes = int64_t{1} << 30;
   int64_t max_unread_bytes = 16 << 20;  // of one response, before its reader counts as gone
+  // Folder for the cache rows of prompts, kept across restarts; empty: none.
+  std::string cache_dir;
+  int64_t max_cache_dir_bytes = int64_t{10} << 30;
   ClockUs clock = &SteadyClockUs;
 };
 
 class Engine {
  public:
-  // Loads the model; a missing tokenizer is no error. Errors as CreateRunner and Tokenizer::Load.
+  // Loads the model; a missing tokenizer is no error. Errors as CreateRunner, Tokenizer::Load and
+  // PrefixStore::Open.
   static Result<std::unique_ptr<Engine>> Open(const EngineOptions& options);
 
-  // From parts, for tests and other runners. `tokenizer` may be null: then only ids come and go.
+  // From parts, for tests and other runners. `tokenizer` may be null: then only ids come and go;
+  // `store` may be null: no prefixes on disk.
   Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
-         std::unique_ptr<Tokenizer> tokenizer);
+         std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store = nullptr);
 
   // Ends what is not finished with kCancelled.
   ~Engine();
 
   // Any thread. kInvalidArgument: a field of the request, or a prompt that is too long;
-  // kResourceExhausted: too many wait already; kUnsupported: text without a tokenizer.
+  // kResourceExhausted: too many wait already, to be tried again after RetryAfterSeconds();
+  // kUnsupported: text without a tokenizer.
   Result<std::shared_ptr<ResponseStream>> Submit(const GenerationRequest& request);
 
   // Any thread. Ends all choices of the response within one step; what has ended stays as it is.
   void Cancel(const ResponseStream& response);
+
+  // When a request that was refused for want of room may be tried again: 1 to 60, from how fast
+  // sequences have been ending.
+  int RetryAfterSeconds() const;
 
   const ModelInfo& info() const { return runner_->info(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // may be null
@@ -68,6 +87,7 @@ class Engine {
     bool starts_in_reasoning = false;
   };
   int num_tokens() const;
+  Status TakeRoom(const GenerationRequest& request, int64_t num_prompt_tokens);
   Result<EncodedPrompt> Encode(const GenerationRequest& request) const;
   Result<EncodedPrompt> EncodeText(const std::string& text) const;
   Result<EncodedPrompt> EncodeConversation(const Conversation& conversation,
@@ -82,6 +102,7 @@ class Engine {
   const EngineOptions options_;
   const std::unique_ptr<ModelRunner> runner_;
   const std::unique_ptr<Tokenizer> tokenizer_;
+  const std::unique_ptr<PrefixStore> store_;
   ChatLayoutChoice layout_;
   SchedulerLimits limits_;
   Metrics metrics_;

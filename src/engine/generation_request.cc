@@ -9,6 +9,7 @@ namespace hadal {
 namespace {
 
 constexpr int kMaxChoices = 128;
+constexpr int kMaxPriority = 1'000'000;
 constexpr size_t kMaxStops = 64;
 constexpr size_t kMaxStopBytes = 1024;
 constexpr size_t kMaxStopTokens = 1024;
@@ -51,6 +52,8 @@ Status CheckGenerationRequest(const GenerationRequest& request, int num_tokens) 
   RETURN_IF_ERROR(CheckRange("n", request.num_choices, 1, kMaxChoices));
   if (request.max_tokens != -1)
     RETURN_IF_ERROR(CheckRange("max_tokens", request.max_tokens, 1, INT32_MAX));
+  RETURN_IF_ERROR(CheckRange("priority", request.priority, -kMaxPriority, kMaxPriority));
+  RETURN_IF_ERROR(CheckRange("deadline_ms", static_cast<double>(request.deadline_ms), 0, 1e12));
   RETURN_IF_ERROR(CheckRange("stop: number of strings", static_cast<double>(request.stop.size()), 0,
                              kMaxStops));
   for (const std::string& stop : request.stop)

@@ -34,6 +34,7 @@ struct GenerationRequest {
   int max_reasoning_tokens = -1;     // of a conversation; then reasoning is closed; -1: no limit
   bool is_json = false;              // of a conversation: the answer is one JSON object
   int max_tool_calls = -1;           // the answer ends where one more would begin; -1: no limit
+  int64_t deadline_ms = 0;           // from Submit to the end of every answer; 0: none
   std::string cache_salt;            // prompts share cached work only with equal salts
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include "engine/output_processor.h"
+#include "engine/saved_rows.h"
 #include "sched/request.h"
 
 namespace hadal {
@@ -17,6 +18,8 @@ namespace hadal {
 struct Submission {
   Request request;
   std::unique_ptr<OutputSequence> output;
+  BlockRows rows = {};   // of Request::first_saved_token on
+  bool is_back = false;  // it was taken in before, and sent to have its rows read
 };
 
 // Any thread.
@@ -25,6 +28,15 @@ class Inbox {
   void Submit(std::vector<Submission> submissions) {
     const std::lock_guard lock(mutex_);
     for (Submission& submission : submissions) submissions_.push_back(std::move(submission));
+    arrived_.notify_one();
+  }
+
+  // A submission whose rows were read: not before those that arrived meanwhile, which does not
+  // matter, as its arrival stands in its request.
+  void Return(Submission submission) {
+    submission.is_back = true;
+    const std::lock_guard lock(mutex_);
+    submissions_.push_back(std::move(submission));
     arrived_.notify_one();
   }
 

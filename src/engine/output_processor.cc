@@ -5,6 +5,11 @@
 #include "base/check.h"
 
 namespace hadal {
+namespace {
+
+double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
+
+}  // namespace
 
 void OutputProcessor::Add(std::unique_ptr<OutputSequence> sequence) {
   const SequenceId id = sequence->id;
@@ -15,7 +20,11 @@ void OutputProcessor::Add(std::unique_ptr<OutputSequence> sequence) {
 void OutputProcessor::NoteStarted(const BatchPlan& plan, int64_t now_us) {
   for (const SequenceSlice& slice : plan.slices) {
     OutputSequence& sequence = *sequences_.at(slice.id);
-    if (sequence.started_us < 0) sequence.started_us = now_us;
+    if (sequence.started_us >= 0) continue;
+    sequence.started_us = now_us;
+    metrics_->Update([&](MetricsSnapshot* values) {
+      values->queue_time.Add(Seconds(now_us - sequence.submitted_us));
+    });
   }
 }
 
@@ -35,6 +44,7 @@ void OutputProcessor::AddMasks(BatchPlan* plan) {
 const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceUpdate>& updates,
                                                      const StepResult& result, int64_t now_us) {
   stopped_.clear();
+  now_us_ = now_us;
   for (const SequenceUpdate& update : updates) {
     const auto place = sequences_.find(update.id);
     HADAL_CHECK(place != sequences_.end());
@@ -46,10 +56,7 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
     bool met_stop_string = false;
     for (int i = 0; i < update.num_tokens && !met_stop_string; ++i)
       met_stop_string = EmitToken(result.tokens[update.token_begin + i], result, sequence);
-    if (update.num_tokens > 0) {
-      if (sequence->first_token_us < 0) sequence->first_token_us = now_us;
-      sequence->last_token_us = now_us;
-    }
+    if (update.num_tokens > 0) NoteDelivery(sequence);
     FinishReason finish = met_stop_string ? FinishReason::kStop : update.finish;
     if (finish != FinishReason::kNone) EmitEnd(finish, met_stop_string, update.error, sequence);
     if (part_.tokens.empty() && part_.pieces.empty() && part_.ends.empty()) continue;
@@ -57,7 +64,8 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
     if (!is_in_time && finish == FinishReason::kNone) {
       part_.Clear();
       finish = FinishReason::kError;
-      EmitEnd(finish, false, "the reader of the answer is too slow: too much of it is unread",
+      EmitEnd(finish, false,
+              Status::Cancelled("the reader of the answer is too slow: too much of it is unread"),
               sequence);
       sequence->stream->Write(part_);
     }
@@ -66,6 +74,16 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
     sequences_.erase(place);
   }
   return stopped_;
+}
+
+void OutputProcessor::NoteDelivery(OutputSequence* sequence) {
+  const bool is_first = sequence->first_token_us < 0;
+  const int64_t since_us = is_first ? sequence->submitted_us : sequence->last_token_us;
+  if (is_first) sequence->first_token_us = now_us_;
+  sequence->last_token_us = now_us_;
+  metrics_->Update([&](MetricsSnapshot* values) {
+    (is_first ? values->time_to_first_token : values->inter_token).Add(Seconds(now_us_ - since_us));
+  });
 }
 
 bool OutputProcessor::EmitToken(const SampledToken& token, const StepResult& result,
@@ -113,7 +131,7 @@ void OutputProcessor::LetGo(OutputSequence* sequence) {
   part_.AddPiece(sequence->choice_idx, MessageDelta::Kind::kContent, 0, content_);
 }
 
-void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::string_view error,
+void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, const Status& error,
                               OutputSequence* sequence) {
   if (!met_stop_string && sequence->decoder) {
     if (!sequence->opening.empty()) EmitText(std::exchange(sequence->opening, {}), sequence);
@@ -132,7 +150,8 @@ void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::st
     finish = FinishReason::kToolCalls;
   ResponseEnd end{.choice_idx = sequence->choice_idx,
                   .finish = finish,
-                  .error = std::string(error),
+                  .error = error.message(),
+                  .error_code = error.code(),
                   .stop_string = sequence->stops.met(),
                   .usage = sequence->usage,
                   .timings = {}};
@@ -141,12 +160,12 @@ void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, std::st
                    .prefill_us = sequence->first_token_us - sequence->started_us,
                    .decode_us = sequence->last_token_us - sequence->first_token_us};
   }
-  Count(end);
+  Count(end, *sequence);
   part_.ends.push_back(std::move(end));
 }
 
-void OutputProcessor::Count(const ResponseEnd& end) {
-  metrics_->Update([&end](MetricsSnapshot* values) {
+void OutputProcessor::Count(const ResponseEnd& end, const OutputSequence& sequence) {
+  metrics_->Update([&](MetricsSnapshot* values) {
     values->num_stopped +=
         end.finish == FinishReason::kStop || end.finish == FinishReason::kToolCalls;
     values->num_cut += end.finish == FinishReason::kLength;
@@ -157,10 +176,16 @@ void OutputProcessor::Count(const ResponseEnd& end) {
     values->num_generated_tokens += end.usage.completion_tokens;
     values->num_accepted_drafts += end.usage.accepted_prediction_tokens;
     values->num_rejected_drafts += end.usage.rejected_prediction_tokens;
+    values->num_expired += end.error_code == StatusCode::kDeadlineExceeded;
+    values->prompt_tokens.Add(end.usage.prompt_tokens);
+    values->output_tokens.Add(end.usage.completion_tokens);
+    if (end.finish != FinishReason::kCancelled)
+      values->end_to_end.Add(Seconds(now_us_ - sequence.submitted_us));
   });
 }
 
-void OutputProcessor::End(SequenceId id, FinishReason finish, std::string_view error) {
+void OutputProcessor::End(SequenceId id, FinishReason finish, const Status& error, int64_t now_us) {
+  now_us_ = now_us;
   const auto place = sequences_.find(id);
   if (place == sequences_.end()) return;
   part_.Clear();
@@ -169,8 +194,8 @@ void OutputProcessor::End(SequenceId id, FinishReason finish, std::string_view e
   sequences_.erase(place);
 }
 
-void OutputProcessor::EndAll(FinishReason finish) {
-  while (!sequences_.empty()) End(sequences_.begin()->first, finish, "");
+void OutputProcessor::EndAll(FinishReason finish, int64_t now_us) {
+  while (!sequences_.empty()) End(sequences_.begin()->first, finish, Status::Ok(), now_us);
 }
 
 }  // namespace hadal

@@ -50,6 +50,10 @@ class OutputProcessor {
   // Writes into the plan which tokens may come, for the sequences where not all may.
   void AddMasks(BatchPlan* plan);
 
+  // Sequences that have not ended.
+  int num_sequences() const { return static_cast<int>(sequences_.size()); }
+  bool Has(SequenceId id) const { return sequences_.contains(id); }
+
   // Passes on what a step produced. Returns the sequences that the scheduler must finish because
   // their text met a stop string or their reader is too slow; the list lives until the next call.
   // An update that ends its sequence is its last one.
@@ -58,8 +62,8 @@ class OutputProcessor {
 
   // Ends a sequence that no step ends: it was cancelled, or never admitted. Nothing happens when
   // it has ended.
-  void End(SequenceId id, FinishReason finish, std::string_view error);
-  void EndAll(FinishReason finish);
+  void End(SequenceId id, FinishReason finish, const Status& error, int64_t now_us);
+  void EndAll(FinishReason finish, int64_t now_us);
 
  private:
   // Adds one token's text to part_; true when a stop string is complete.
@@ -69,9 +73,10 @@ class OutputProcessor {
   bool EmitDeltas(OutputSequence* sequence);
   void LetGo(OutputSequence* sequence);
   // Adds the last text, unless a stop string ended it, and the end.
-  void EmitEnd(FinishReason finish, bool met_stop_string, std::string_view error,
+  void EmitEnd(FinishReason finish, bool met_stop_string, const Status& error,
                OutputSequence* sequence);
-  void Count(const ResponseEnd& end);
+  void NoteDelivery(OutputSequence* sequence);
+  void Count(const ResponseEnd& end, const OutputSequence& sequence);
 
   Metrics* const metrics_;
   std::unordered_map<SequenceId, std::unique_ptr<OutputSequence>> sequences_;
@@ -80,6 +85,7 @@ class OutputProcessor {
   std::string content_;
   std::vector<MessageDelta> deltas_;
   std::vector<SequenceId> stopped_;
+  int64_t now_us_ = 0;  // of the call
 };
 
 }  // namespace hadal

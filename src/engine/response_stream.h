@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "base/types.h"
 #include "batch/step_result.h"
 #include "sched/request.h"
@@ -48,7 +49,8 @@ struct ResponseToken {
 struct ResponseEnd {
   int choice_idx = 0;
   FinishReason finish = FinishReason::kNone;
-  std::string error;        // of kError
+  std::string error;                        // of kError
+  StatusCode error_code = StatusCode::kOk;  // of kError: whose fault it was
   std::string stop_string;  // that ended the answer; empty: none did
   Usage usage;
   Timings timings;

@@ -1,5 +1,6 @@
 #include "engine/step_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -16,65 +17,167 @@ int64_t SteadyClockUs() {
 }
 
 StepLoop::StepLoop(const SchedulerLimits& limits, const CacheGeometry& geometry,
-                   ModelRunner* runner, Metrics* metrics, ClockUs clock)
+                   ModelRunner* runner, Metrics* metrics, ClockUs clock, PrefixStore* store)
     : runner_(runner),
       metrics_(metrics),
       clock_(std::move(clock)),
       cache_(geometry),
       scheduler_(limits, &cache_),
-      output_(metrics) {}
+      output_(metrics),
+      saved_(runner) {
+  if (store != nullptr) disk_.emplace(PrefixDiskLimits{}, store, runner, &inbox_, metrics);
+  step_tokens_.reserve(static_cast<size_t>(limits.max_sequences));
+  RecordState();
+}
 
 StepLoop::~StepLoop() {
   inbox_.Close();
+  runner_->Interrupt();
   if (thread_.joinable()) thread_.join();
+  disk_.reset();  // writes what it was given
   TakeIn();
-  output_.EndAll(FinishReason::kCancelled);
+  output_.EndAll(FinishReason::kCancelled, clock_());
 }
 
 bool StepLoop::Step() {
   TakeIn();
+  Expire();
   if (!scheduler_.has_work()) return false;
-  const int64_t started_us = clock_();
+  StepTimes times;
+  times.schedule_us = clock_();
   const BatchPlan& plan = scheduler_.Schedule();
-  output_.NoteStarted(plan, started_us);
+  output_.NoteStarted(plan, times.schedule_us);
   output_.AddMasks(scheduler_.mutable_plan());
-  const int64_t executed_us = clock_();
-  const Status status = runner_->Execute(plan, &result_);
-  const int64_t returned_us = clock_();
-  if (!status.ok()) result_.Clear();
-  const std::vector<SequenceId>& stopped = output_.Emit(
-      status.ok() ? scheduler_.Update(plan, result_) : scheduler_.Abandon(plan, status), result_,
-      returned_us);
+  Announce(plan);
+  times.move_us = clock_();
+  Status status = MoveRows(plan);
+  times.execute_us = clock_();
+  if (status.ok()) status = runner_->Execute(plan, &result_);
+  times.emit_us = clock_();
+  if (status.code() == StatusCode::kCancelled) {
+    scheduler_.Retry(plan);
+    return true;
+  }
+  scheduler_.NoteStepTime(times.emit_us - times.execute_us);
+  if (status.ok()) {
+    if (disk_) disk_->KeepNewBlocks(plan);
+  } else {
+    result_.Clear();
+    for (const SequenceSlice& slice : plan.slices) Drop(slice.id);
+  }
+  const std::vector<SequenceUpdate>& updates =
+      status.ok() ? scheduler_.Update(plan, result_) : scheduler_.Abandon(plan, status);
+  RecordState();  // before anyone hears of an end
+  const std::vector<SequenceId>& stopped = output_.Emit(updates, result_, times.emit_us);
   for (const SequenceId id : stopped) scheduler_.Finish(id);
-  Record(started_us, executed_us, returned_us);
+  times.end_us = clock_();
+  Record(plan, times);
   return true;
 }
 
 void StepLoop::TakeIn() {
   inbox_.Drain(&submissions_, &cancelled_);
-  for (Submission& submission : submissions_) {
-    const SequenceId id = submission.request.id;
-    output_.Add(std::move(submission.output));
-    const Status status = scheduler_.Add(std::move(submission.request));
-    if (!status.ok()) output_.End(id, FinishReason::kError, status.message());
-  }
+  for (Submission& submission : submissions_) TakeIn(&submission);
   for (const SequenceId id : cancelled_) {
     scheduler_.Finish(id);
-    output_.End(id, FinishReason::kCancelled, "");
+    Drop(id);
+    RecordState();
+    output_.End(id, FinishReason::kCancelled, Status::Ok(), clock_());
   }
+  if (!submissions_.empty()) RecordState();
   submissions_.clear();
   cancelled_.clear();
 }
 
-void StepLoop::Record(int64_t started_us, int64_t executed_us, int64_t returned_us) {
+void StepLoop::TakeIn(Submission* submission) {
+  const Request& request = submission->request;
+  const SequenceId id = request.id;
+  if (submission->is_back) {
+    if (disk_) disk_->NoteReturned(id);
+    if (!output_.Has(id)) return;  // cancelled meanwhile
+  } else {
+    output_.Add(std::move(submission->output));
+    const int num_shared = disk_ ? cache_.CountShared(request.prompt, request.cache_salt) : 0;
+    if (disk_ && disk_->Take(num_shared, submission)) return;
+  }
+  const Status status = scheduler_.Add(std::move(submission->request));
+  if (!status.ok()) {
+    Drop(id);
+    return output_.End(id, FinishReason::kError, status, clock_());
+  }
+  if (submission->rows.num_blocks > 0) saved_.Add(id, std::move(submission->rows));
+}
+
+// What is kept of a sequence outside the scheduler.
+void StepLoop::Drop(SequenceId id) {
+  saved_.Erase(id);
+  if (disk_) disk_->Forget(id);
+}
+
+void StepLoop::Expire() {
   const int64_t now_us = clock_();
+  for (const SequenceUpdate& update : scheduler_.Expire(now_us)) {
+    Drop(update.id);
+    output_.End(update.id, update.finish, update.error, now_us);
+  }
+}
+
+// A save that fails costs time only: the rows are computed again.
+Status StepLoop::MoveRows(const BatchPlan& plan) {
+  for (const BlockMove& move : plan.saves) {
+    const Status status = saved_.Save(plan, move);
+    if (status.ok()) continue;
+    Log(LogLevel::kWarning, "{}", status.message());
+    scheduler_.LoseSaved(move.id);
+  }
+  for (const BlockMove& move : plan.restores) RETURN_IF_ERROR(saved_.Restore(plan, move));
+  return Status::Ok();
+}
+
+// Says who is in the step, for Cancel().
+void StepLoop::Announce(const BatchPlan& plan) {
+  const std::lock_guard lock(step_mutex_);
+  step_tokens_.clear();
+  for (const SequenceSlice& slice : plan.slices)
+    step_tokens_.emplace_back(slice.id, slice.num_tokens);
+}
+
+void StepLoop::Cancel(const std::vector<SequenceId>& ids) {
+  inbox_.Cancel(ids);
+  int num_tokens = 0, num_for_nothing = 0;
+  {
+    const std::lock_guard lock(step_mutex_);
+    for (const auto& [id, tokens] : step_tokens_) {
+      num_tokens += tokens;
+      if (std::ranges::find(ids, id) != ids.end()) num_for_nothing += tokens;
+    }
+  }
+  if (2 * num_for_nothing > num_tokens) runner_->Interrupt();
+}
+
+void StepLoop::Record(const BatchPlan& plan, const StepTimes& times) {
   metrics_->Update([&](MetricsSnapshot* values) {
     ++values->num_steps;
-    values->execute_us += returned_us - executed_us;
-    values->step_us += now_us - started_us;
+    values->num_computed_tokens += static_cast<int64_t>(plan.tokens.size());
+    values->schedule_us += times.move_us - times.schedule_us;
+    values->move_us += times.execute_us - times.move_us;
+    values->execute_us += times.emit_us - times.execute_us;
+    values->emit_us += times.end_us - times.emit_us;
+    values->step_us += times.end_us - times.schedule_us;
+    values->step_time.Add(static_cast<double>(times.end_us - times.schedule_us) * 1e-6);
+    values->step_tokens.Add(static_cast<double>(plan.tokens.size()));
+  });
+  RecordState();
+}
+
+void StepLoop::RecordState() {
+  metrics_->Update([&](MetricsSnapshot* values) {
     values->num_preemptions = scheduler_.num_preemptions();
+    values->num_saves = scheduler_.num_saves();
     values->num_running = scheduler_.num_running();
     values->num_waiting = scheduler_.num_waiting();
+    values->num_cache_blocks = cache_.geometry().num_blocks;
+    values->num_free_cache_blocks = cache_.num_free_blocks();
   });
 }
 

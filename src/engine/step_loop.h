@@ -3,13 +3,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cache/kv_cache_manager.h"
 #include "engine/inbox.h"
 #include "engine/metrics.h"
 #include "engine/output_processor.h"
+#include "engine/prefix_disk.h"
+#include "engine/saved_rows.h"
 #include "runner/model_runner.h"
 #include "sched/scheduler.h"
 
@@ -21,14 +26,19 @@ int64_t SteadyClockUs();
 
 class StepLoop {
  public:
-  // `runner` and `metrics` must outlive the loop.
+  // `runner`, `metrics` and `store` must outlive the loop. `store` may be null: no prefixes on
+  // disk.
   StepLoop(const SchedulerLimits& limits, const CacheGeometry& geometry, ModelRunner* runner,
-           Metrics* metrics, ClockUs clock);
+           Metrics* metrics, ClockUs clock, PrefixStore* store = nullptr);
   // Stops the thread; sequences that have not ended are cancelled.
   ~StepLoop();
 
   // Any thread.
   Inbox* inbox() { return &inbox_; }
+
+  // Any thread. Ends sequences at the next step. A running step that works mostly for them is
+  // broken off.
+  void Cancel(const std::vector<SequenceId>& ids);
 
   // Runs steps on a thread of its own until the loop is destroyed.
   void Start();
@@ -38,9 +48,20 @@ class StepLoop {
   bool Step();
 
  private:
+  // When the parts of a step began, and when the last one ended.
+  struct StepTimes {
+    int64_t schedule_us = 0, move_us = 0, execute_us = 0, emit_us = 0, end_us = 0;
+  };
+
   void TakeIn();
+  void TakeIn(Submission* submission);
+  void Drop(SequenceId id);
+  void Expire();
+  Status MoveRows(const BatchPlan& plan);
+  void Announce(const BatchPlan& plan);
+  void Record(const BatchPlan& plan, const StepTimes& times);
+  void RecordState();
   void Run();
-  void Record(int64_t started_us, int64_t executed_us, int64_t returned_us);
 
   ModelRunner* const runner_;
   Metrics* const metrics_;
@@ -49,10 +70,15 @@ class StepLoop {
   KvCacheManager cache_;
   Scheduler scheduler_;
   OutputProcessor output_;
+  SavedRows saved_;
+  std::optional<PrefixDisk> disk_;
   StepResult result_;                    // of the last step; its memory is reused
   std::vector<Submission> submissions_;  // being taken in
   std::vector<SequenceId> cancelled_;
   std::thread thread_;
+
+  std::mutex step_mutex_;
+  std::vector<std::pair<SequenceId, int>> step_tokens_;  // of the running step; by step_mutex_
 };
 
 }  // namespace hadal

@@ -2,6 +2,7 @@
 // step's new tokens.
 #pragma once
 
+#include <atomic>
 #include <span>
 
 #include "backend/backend.h"
@@ -15,6 +16,7 @@ struct ForwardBatch {
   IndexView slots;      // [tokens]: rows of the latent cache that the new tokens take
   std::span<const AttentionRange> ranges;  // cover all rows, in order
   bool has_sparse_range = false;
+  const std::atomic<bool>* stop = nullptr;  // set by another thread: leave between layers
 
   int num_tokens() const { return static_cast<int>(tokens.size()); }
 };

@@ -1,5 +1,8 @@
 #include "model/latent_cache.h"
 
+#include <cstring>
+
+#include "base/check.h"
 #include "model/cache_size.h"
 
 namespace hadal {
@@ -23,6 +26,39 @@ Result<LatentCache> LatentCache::Create(const ModelConfig& config, int num_layer
       cache.index_keys_.push_back(take(CacheType::kF32, config.index_head_dim));
   }
   return cache;
+}
+
+template <class Visit>
+void LatentCache::ForEachPart(BlockId block, Visit visit) const {
+  HADAL_CHECK(block.value >= 0 && block.value < num_blocks_);
+  const auto part = [&](const FloatMatrix& matrix) {
+    const size_t bytes = static_cast<size_t>(matrix.cols) * kBlockTokens * sizeof(float);
+    visit(matrix.data + static_cast<int64_t>(block.value) * kBlockTokens * matrix.stride, bytes);
+  };
+  for (const FloatMatrix& matrix : latents_) part(matrix);
+  for (const FloatMatrix& matrix : index_keys_) part(matrix);
+}
+
+int64_t LatentCache::block_bytes() const {
+  int64_t sum = 0;
+  ForEachPart(BlockId{0}, [&](const float*, size_t bytes) { sum += static_cast<int64_t>(bytes); });
+  return sum;
+}
+
+void LatentCache::CopyBlockOut(BlockId block, std::span<std::byte> bytes) const {
+  std::byte* to = bytes.data();
+  ForEachPart(block, [&](const float* rows, size_t size) {
+    std::memcpy(to, rows, size);
+    to += size;
+  });
+}
+
+void LatentCache::CopyBlockIn(std::span<const std::byte> bytes, BlockId block) {
+  const std::byte* from = bytes.data();
+  ForEachPart(block, [&](float* rows, size_t size) {
+    std::memcpy(rows, from, size);
+    from += size;
+  });
 }
 
 }  // namespace hadal

@@ -3,10 +3,14 @@
 // Specification, 3.8 and 6.1.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "base/status.h"
+#include "base/types.h"
 #include "model/model_config.h"
 #include "tensor/buffer.h"
 #include "tensor/matrix.h"
@@ -29,7 +33,16 @@ class LatentCache {
   // Always kF32. REQUIRES: the model has an indexer.
   CacheRows index_keys(int layer_idx) const { return index_keys_[static_cast<size_t>(layer_idx)]; }
 
+  // The rows of one block in all layers, layer by layer. REQUIRES: bytes.size() == block_bytes().
+  int64_t block_bytes() const;
+  void CopyBlockOut(BlockId block, std::span<std::byte> bytes) const;
+  void CopyBlockIn(std::span<const std::byte> bytes, BlockId block);
+
  private:
+  // Calls visit(rows of the block, their size in bytes) for each matrix, in a fixed order.
+  template <class Visit>
+  void ForEachPart(BlockId block, Visit visit) const;
+
   Buffer buffer_;
   int num_blocks_ = 0;
   std::vector<CacheRows> latents_, index_keys_;

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <atomic>
 #include <utility>
 
 #include "model/mtp_input.h"
@@ -41,15 +42,17 @@ void Model::LoadAngles(const ForwardBatch& batch, Activations* activations) cons
   rope_.FillPlainAngles(batch.positions, activations->index_cos, activations->index_sin);
 }
 
-void Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {
+bool Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations) {
   LoadAngles(batch, activations);
   const FloatMatrix hidden = activations->hidden.Rows(0, batch.num_tokens());
   backend_->Embed(batch.tokens, weights_.embedding, hidden);
   for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
+    if (batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed)) return false;
     layers_[static_cast<size_t>(layer)].Forward(batch, cache, activations);
   }
   backend_->RmsNorm(hidden, weights_.final_norm, static_cast<float>(config_.rms_norm_eps),
                     activations->normed.Rows(0, batch.num_tokens()));
+  return true;
 }
 
 void Model::ComputeLogits(std::span<const int32_t> rows, Activations* activations) {

@@ -32,8 +32,10 @@ class Model {
   bool has_mtp() const { return weights_.mtp.has_value(); }
 
   // Runs the batch through all layers and stores its cache rows. Afterwards activations->normed
-  // holds the final hidden states (after the last norm) of all its tokens.
-  void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
+  // holds the final hidden states (after the last norm) of all its tokens. Between layers it looks
+  // at batch.stop: false when it was broken off, and then only the batch's own cache rows have
+  // changed.
+  bool Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
 
   // activations->logits[i] = head * activations->normed[rows[i]], after Forward. REQUIRES: rows
   // fit.

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "runner/generation_config.h"
+#include "runner/rows_key.h"
 #include "sample/draft_verifier.h"
 
 namespace hadal {
@@ -30,6 +32,9 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Create(const RunnerOptions& op
                     .max_context_tokens = loaded.max_context_tokens,
                     .block_tokens = kBlockTokens,
                     .num_cache_blocks = loaded.cache.num_blocks(),
+                    .block_bytes = loaded.cache.block_bytes(),
+                    .rows_key = RowsKey(checkpoint, options, loaded.backend->kernels_name(),
+                                        loaded.cache.block_bytes()),
                     .bos_token = {config.bos_token_id}};
   for (const int id : config.eos_token_ids) info.eos_tokens.push_back({id});
   RETURN_IF_ERROR(ReadGenerationConfig(checkpoint.generation_config(),
@@ -69,8 +74,13 @@ Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
   result->Clear();
   if (plan.slices.empty()) return Status::Ok();
   RETURN_IF_ERROR(CheckPlan(plan));
-  const ForwardBatch batch = builder_.Build(plan);
-  loaded_.model->Forward(batch, &loaded_.cache, &loaded_.activations);
+  ForwardBatch batch = builder_.Build(plan);
+  batch.stop = &stop_;
+  if (!loaded_.model->Forward(batch, &loaded_.cache, &loaded_.activations)) {
+    RETURN_IF_ERROR(loaded_.backend->Synchronize());
+    stop_.store(false, std::memory_order_relaxed);
+    return Status::Cancelled("the step was broken off");
+  }
   loaded_.model->ComputeLogits(builder_.logit_rows(), &loaded_.activations);
   RETURN_IF_ERROR(loaded_.backend->Synchronize());
 
@@ -83,6 +93,23 @@ Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
     SampleSlice(plan, slice, slice_logits, &sampler_, result);
     if (slice.wants_tokens) row += 1 + slice.num_drafts;
   }
+  return Status::Ok();
+}
+
+Status LocalRunner::CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) {
+  const size_t size = static_cast<size_t>(info_.block_bytes);
+  HADAL_CHECK(bytes.size() == blocks.size() * size);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    loaded_.cache.CopyBlockOut(blocks[i], bytes.subspan(i * size, size));
+  return Status::Ok();
+}
+
+Status LocalRunner::CopyBlocksIn(std::span<const std::byte> bytes,
+                                 std::span<const BlockId> blocks) {
+  const size_t size = static_cast<size_t>(info_.block_bytes);
+  HADAL_CHECK(bytes.size() == blocks.size() * size);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    loaded_.cache.CopyBlockIn(bytes.subspan(i * size, size), blocks[i]);
   return Status::Ok();
 }
 

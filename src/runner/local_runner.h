@@ -1,6 +1,7 @@
 // Runs steps in this process: build, forward, sample. Engine thread only.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "runner/batch_builder.h"
@@ -18,6 +19,9 @@ class LocalRunner final : public ModelRunner {
   const ModelInfo& info() const override { return info_; }
   void SetTokenLimit(int num_tokens) override { sampler_.SetTokenLimit(num_tokens); }
   Status Execute(const BatchPlan& plan, StepResult* result) override;
+  void Interrupt() override { stop_.store(true, std::memory_order_relaxed); }
+  Status CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) override;
+  Status CopyBlocksIn(std::span<const std::byte> bytes, std::span<const BlockId> blocks) override;
 
  private:
   LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions& options, int max_logit_rows);
@@ -28,6 +32,7 @@ class LocalRunner final : public ModelRunner {
   int max_step_tokens_, max_step_sequences_, max_logit_rows_;
   BatchBuilder builder_;
   Sampler sampler_;
+  std::atomic<bool> stop_{false};  // asked for by Interrupt, taken by Execute
 };
 
 }  // namespace hadal

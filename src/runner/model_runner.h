@@ -1,11 +1,14 @@
 // The computing arm as the engine sees it: a plan in, a result out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "batch/batch_plan.h"
@@ -54,6 +57,10 @@ struct ModelInfo {
       0;  // positions that exist: the model's, or fewer when the cache is smaller
   int block_tokens = 0;
   int num_cache_blocks = 0;
+  int64_t block_bytes = 0;  // of one block's cache rows; 0: they cannot be copied
+  // What cache rows depend on beside their tokens: weights, config, form of attention, kernel set.
+  // Rows that were copied out may be copied into a runner with an equal key. Zero: into none.
+  Hash128 rows_key = {};
   std::vector<TokenId> eos_tokens = {};  // of config.json and generation_config.json together
   TokenId bos_token;                     // -1: none
   SamplingParams default_sampling = {};  // of generation_config.json; greedy without one
@@ -74,6 +81,22 @@ class ModelRunner {
   // sequence is in its SliceResult. REQUIRES: at most max_step_tokens tokens and max_step_sequences
   // slices; all new positions are covered by the blocks.
   virtual Status Execute(const BatchPlan& plan, StepResult* result) = 0;
+
+  // Any thread. Asks a running Execute to break off. It then returns kCancelled and nothing of the
+  // plan counts; one that is nearly through, or cannot, ends as usual. Without a running step it
+  // may break off the next one.
+  virtual void Interrupt() {}
+
+  // Copies cache rows of whole blocks, bit by bit, out of the cache and into it; `bytes` holds them
+  // block after block, in a form that only this model on this kernel set understands. Between
+  // steps. REQUIRES: bytes.size() == blocks.size() * info().block_bytes.
+  // kUnsupported where block_bytes is 0.
+  virtual Status CopyBlocksOut(std::span<const BlockId>, std::span<std::byte>) {
+    return Status::Unsupported("this runner does not copy cache rows");
+  }
+  virtual Status CopyBlocksIn(std::span<const std::byte>, std::span<const BlockId>) {
+    return Status::Unsupported("this runner does not copy cache rows");
+  }
 };
 
 // Loads the model. kNotFound, kCorrupt, kUnsupported: the model; kResourceExhausted: memory;

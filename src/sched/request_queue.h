@@ -1,4 +1,4 @@
-// Sequences that wait for admission, in order: arrival within priority. Owns nothing; engine thread
+// Sequences that wait for admission, in the order of ComesBefore. Owns nothing; engine thread
 // only. A preempted sequence keeps its arrival and so comes back first.
 #pragma once
 

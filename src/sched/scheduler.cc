@@ -26,7 +26,7 @@ Status CheckRequest(const SchedulerLimits& limits, const Request& request) {
 }
 
 Scheduler::Scheduler(const SchedulerLimits& limits, KvCacheManager* cache)
-    : limits_(limits), cache_(cache) {
+    : limits_(limits), cache_(cache), pacer_(limits.pace) {
   HADAL_CHECK(limits.max_sequences > 0 && limits.max_step_tokens > 0);
   HADAL_CHECK(cache->num_blocks_for(limits.max_context_tokens) <= cache->geometry().num_blocks);
   const size_t max_slices = static_cast<size_t>(max_running());
@@ -38,7 +38,8 @@ Scheduler::Scheduler(const SchedulerLimits& limits, KvCacheManager* cache)
   plan_.block_ids.reserve(static_cast<size_t>(cache->geometry().num_blocks));
 }
 
-// Every running sequence gets at least one token of every step, so no more may run than a step has.
+// Every sequence that decodes gets at least one token of every step, so no more may run than a step
+// has.
 int Scheduler::max_running() const {
   return std::min(limits_.max_sequences, limits_.max_step_tokens);
 }
@@ -52,12 +53,17 @@ Status Scheduler::Add(Request request) {
   RETURN_IF_ERROR(CheckRequest(limits_, request));
   const SequenceId id = request.id;
   HADAL_CHECK(Find(id) == nullptr);
+  HADAL_CHECK(request.num_saved_tokens % cache_->geometry().block_tokens == 0 &&
+              request.num_saved_tokens < static_cast<int>(request.prompt.size()));
   int max_total_tokens = limits_.max_context_tokens;
   if (request.max_tokens > 0) {
     const int64_t asked = static_cast<int64_t>(request.prompt.size()) + request.max_tokens;
     max_total_tokens = static_cast<int>(std::min<int64_t>(max_total_tokens, asked));
   }
-  auto sequence = std::make_unique<Sequence>(std::move(request), num_arrivals_++, max_total_tokens);
+  if (request.deadline_us != 0) deadlines_.emplace(request.deadline_us, id);
+  const int64_t due_us = request.arrival_us + request.priority * limits_.aging_us;
+  auto sequence =
+      std::make_unique<Sequence>(std::move(request), num_arrivals_++, due_us, max_total_tokens);
   waiting_.Push(sequence.get());
   sequences_.emplace(id, std::move(sequence));
   return Status::Ok();
@@ -70,39 +76,38 @@ void Scheduler::Finish(SequenceId id) {
 const BatchPlan& Scheduler::Schedule() {
   budget_tokens_ = limits_.max_step_tokens;
   has_preempted_ = false;
+  load_ = {};
   planned_.clear();
-  ContinueRunning();
-  // Whoever was preempted just now would come straight back and drive out the next one.
-  if (!has_preempted_) AdmitWaiting();
+  plan_.saves.clear();
+  plan_.restores.clear();
+  plan_.moved_blocks.clear();
+  ContinueDecoding();
+  ReadPrompts();
   BuildPlan();
   return plan_;
 }
 
-// Those that decode go first, so that a long prompt does not make their readers wait; what they
-// leave of the step goes to prompts in the order of arrival.
-void Scheduler::ContinueRunning() {
+// Those that decode go first, so that a long prompt does not make their readers wait.
+void Scheduler::ContinueDecoding() {
   // By index: preemption shortens the list at its end.
   for (size_t i = 0; i < running_.size(); ++i)
-    if (!running_[i]->is_reading()) PlanRunning(running_[i]);
-  for (size_t i = 0; i < running_.size(); ++i)
-    if (running_[i]->is_reading()) PlanRunning(running_[i]);
+    if (!running_[i]->is_reading()) PlanDecoding(running_[i]);
+  load_.num_decoding = static_cast<int>(planned_.size());
 }
 
-void Scheduler::PlanRunning(Sequence* sequence) {
+void Scheduler::PlanDecoding(Sequence* sequence) {
   const int num_others = static_cast<int>(running_.size() - planned_.size()) - 1;
   const int room = budget_tokens_ - num_others;  // one token for each that is still to be planned
-  const int num_certain = std::min(sequence->num_unread(), room);
-  const int num_drafts =
-      std::min(static_cast<int>(sequence->drafts.size()), room - sequence->num_unread());
+  const int num_drafts = std::min(static_cast<int>(sequence->drafts.size()), room - 1);
   if (num_drafts > 0 && cache_->Reserve(sequence->num_tokens() + num_drafts, &sequence->table)) {
-    Plan(sequence, num_certain + num_drafts);
-  } else if (MakeRoom(sequence->num_computed + num_certain, sequence)) {
-    Plan(sequence, num_certain);
+    Plan(sequence, 1 + num_drafts);
+  } else if (MakeRoom(sequence->num_tokens(), sequence)) {
+    Plan(sequence, 1);
   }
 }
 
-// Blocks for positions [0, num_tokens): preempts the latest arrival while they are short. False
-// when that was `sequence` itself.
+// Blocks for positions [0, num_tokens): preempts the last in order while they are short. False when
+// that was `sequence` itself.
 bool Scheduler::MakeRoom(int num_tokens, Sequence* sequence) {
   while (!cache_->Reserve(num_tokens, &sequence->table)) {
     HADAL_CHECK(running_.size() > 1);  // the cache holds any one sequence
@@ -113,8 +118,8 @@ bool Scheduler::MakeRoom(int num_tokens, Sequence* sequence) {
   return true;
 }
 
-// Gives the blocks back and computes everything again later. Its prompt's blocks are published, so
-// that with luck they are found again.
+// Gives the blocks back. Their rows are saved, or computed again later; its prompt's blocks are
+// published, so that with luck they are found again.
 void Scheduler::Preempt(Sequence* sequence) {
   const auto planned = std::ranges::find(planned_, sequence, &Planned::sequence);
   if (planned != planned_.end()) {
@@ -123,6 +128,14 @@ void Scheduler::Preempt(Sequence* sequence) {
   }
   HADAL_CHECK(running_.back() == sequence);
   running_.pop_back();
+  const int num_blocks = cache_->num_blocks_for(sequence->num_computed);
+  if (num_blocks > 0 && num_saved_blocks_ + num_blocks <= limits_.max_saved_blocks) {
+    AddMove(*sequence, 0, num_blocks, &plan_.saves);
+    sequence->first_saved = 0;
+    sequence->num_saved = sequence->num_computed;
+    num_saved_blocks_ += num_blocks;
+    ++num_saves_;
+  }
   cache_->Release(&sequence->table);
   sequence->num_computed = 0;
   sequence->drafts.clear();
@@ -132,32 +145,70 @@ void Scheduler::Preempt(Sequence* sequence) {
   ++num_preemptions_;
 }
 
+void Scheduler::AddMove(const Sequence& sequence, int first_block, int num_blocks,
+                        std::vector<BlockMove>* moves) {
+  const auto first = sequence.table.blocks.begin() + first_block;
+  moves->push_back({.id = sequence.id(),
+                    .first_block = first_block,
+                    .num_blocks = num_blocks,
+                    .block_begin = static_cast<int>(plan_.moved_blocks.size())});
+  plan_.moved_blocks.insert(plan_.moved_blocks.end(), first, first + num_blocks);
+}
+
 void Scheduler::Plan(Sequence* sequence, int num_tokens) {
   const int num_drafts = std::max(0, num_tokens - sequence->num_unread());
   planned_.push_back({sequence, num_tokens, num_drafts});
   budget_tokens_ -= num_tokens;
 }
 
-void Scheduler::AdmitWaiting() {
-  auto place = waiting_.begin();
-  while (place != waiting_.end() && budget_tokens_ > 0 && num_running() < max_running()) {
-    Sequence* const sequence = *place;
-    if (!MayStart(*sequence)) {
-      ++place;
-      continue;
+// What is left of the step goes to prompts in one order, those that are partly read and those that
+// wait for admission: a request of a better priority does not wait for a long prompt to end.
+void Scheduler::ReadPrompts() {
+  prompt_work_ = pacer_.MaxPromptWork(load_.num_decoding);
+  // Whoever was preempted just now would come straight back and drive out the next one.
+  bool may_admit = !has_preempted_;
+  size_t next = 0;
+  auto place = NextToAdmit(waiting_.begin());
+  while (budget_tokens_ > 0 && prompt_work_ > 0) {
+    while (next < running_.size() && !running_[next]->is_reading()) ++next;
+    Sequence* const reading = next < running_.size() ? running_[next] : nullptr;
+    may_admit = may_admit && place != waiting_.end() && num_running() < max_running();
+    if (may_admit && (reading == nullptr || ComesBefore()(*place, reading))) {
+      Sequence* const sequence = *place;
+      // In order: a small request does not overtake a large one for ever.
+      may_admit = Admit(sequence);
+      if (!may_admit) continue;
+      place = NextToAdmit(waiting_.Remove(place));
+      running_.insert(std::ranges::upper_bound(running_, sequence, ComesBefore()), sequence);
+      PlanReading(sequence);
+    } else if (reading != nullptr) {
+      PlanReading(reading);
+    } else {
+      return;
     }
-    // In order: a small request does not overtake a large one for ever.
-    if (!Admit(sequence)) return;
-    place = waiting_.Remove(place);
-    running_.insert(std::ranges::upper_bound(running_, sequence, ComesBefore()), sequence);
-    Plan(sequence, std::min(sequence->num_unread(), budget_tokens_));
+    ++next;  // behind `reading`, or back to it: an admitted sequence was inserted before it
   }
+}
+
+void Scheduler::PlanReading(Sequence* sequence) {
+  const int paced = std::max(1, PromptTokens(sequence->num_computed, prompt_work_));
+  const int num_tokens = std::min({sequence->num_unread(), budget_tokens_, paced});
+  const double work = PromptWork(sequence->num_computed, num_tokens);
+  prompt_work_ -= work;
+  load_.prompt_work += work;
+  Plan(sequence, num_tokens);
 }
 
 // A sequence that shares another one's prompt waits until that one has read it.
 bool Scheduler::MayStart(const Sequence& sequence) const {
   const Sequence* leader = Find(sequence.request().prompt_leader);
   return leader == nullptr || leader->has_read_prompt();
+}
+
+RequestQueue::Order::const_iterator Scheduler::NextToAdmit(
+    RequestQueue::Order::const_iterator place) const {
+  while (place != waiting_.end() && !MayStart(**place)) ++place;
+  return place;
 }
 
 // Shares what is cached and takes blocks for all tokens that are known, so that reading never has
@@ -183,9 +234,22 @@ bool Scheduler::Admit(Sequence* sequence) {
     return false;
   }
   sequence->num_computed = num_adopted;
-  if (sequence->num_cached_tokens < 0) sequence->num_cached_tokens = num_adopted;
+  if (sequence->num_saved > 0) TakeBack(sequence, num_adopted);
+  if (sequence->num_cached_tokens < 0) sequence->num_cached_tokens = sequence->num_computed;
   sequence->state = SequenceState::kRunning;
   return true;
+}
+
+// Fills the blocks behind the shared ones with the rows that were kept. The move stands in the plan
+// even if it is of no block: it tells that they are not needed any more.
+void Scheduler::TakeBack(Sequence* sequence, int num_adopted) {
+  const int first_block = num_adopted / cache_->geometry().block_tokens;
+  const bool is_useful = sequence->first_saved <= num_adopted && num_adopted < sequence->num_saved;
+  const int num_blocks = is_useful ? cache_->num_blocks_for(sequence->num_saved) - first_block : 0;
+  AddMove(*sequence, first_block, num_blocks, &plan_.restores);
+  if (is_useful) sequence->num_computed = sequence->num_saved;
+  num_saved_blocks_ -= NumSavedBlocks(*sequence);
+  sequence->num_saved = 0;
 }
 
 void Scheduler::BuildPlan() {
@@ -227,98 +291,6 @@ void Scheduler::AddSlice(const Planned& planned, SequenceSlice* slice) {
     slice->num_history = slice->num_cached;
     plan_.history.insert(plan_.history.end(), tokens.begin(), first);
   }
-}
-
-const std::vector<SequenceUpdate>& Scheduler::Update(const BatchPlan& plan,
-                                                     const StepResult& result) {
-  HADAL_CHECK(result.slices.size() == plan.slices.size());
-  updates_.clear();
-  for (size_t i = 0; i < plan.slices.size(); ++i) {
-    HADAL_CHECK(result.slices[i].id == plan.slices[i].id);
-    Advance(plan.slices[i], result.slices[i], result, &updates_.emplace_back());
-  }
-  return updates_;
-}
-
-void Scheduler::Advance(const SequenceSlice& slice, const SliceResult& drawn,
-                        const StepResult& result, SequenceUpdate* update) {
-  Sequence* const sequence = Find(slice.id);
-  HADAL_CHECK(sequence != nullptr);
-  update->id = slice.id;
-  update->num_cached_tokens = sequence->num_cached_tokens;
-  update->token_begin = drawn.token_begin;
-  if (drawn.error == SliceError::kLogitsNotFinite) {
-    update->finish = FinishReason::kError;
-    update->error = fmt::format("the model's logits for position {} are not finite numbers",
-                                sequence->num_tokens());
-    return End(sequence);
-  }
-  HADAL_CHECK((drawn.num_tokens > 0) == slice.wants_tokens &&
-              drawn.num_tokens <= slice.num_drafts + 1);
-  update->num_accepted_drafts = std::max(0, drawn.num_tokens - 1);
-  update->num_rejected_drafts = slice.num_drafts - update->num_accepted_drafts;
-  sequence->num_computed += slice.num_tokens - update->num_rejected_drafts;
-  sequence->drafts.clear();
-
-  while (update->num_tokens < drawn.num_tokens && update->finish == FinishReason::kNone) {
-    const size_t next = static_cast<size_t>(drawn.token_begin + update->num_tokens);
-    update->finish = sequence->Append(result.tokens[next].token);
-    if (update->finish != FinishReason::kStop) ++update->num_tokens;
-  }
-  PublishFinal(sequence);
-  if (update->finish != FinishReason::kNone) return End(sequence);
-  if (update->num_rejected_drafts > 0) cache_->Truncate(sequence->num_tokens(), &sequence->table);
-  sequence->SetDrafts(
-      std::span(result.drafts)
-          .subspan(static_cast<size_t>(drawn.draft_begin), static_cast<size_t>(drawn.num_drafts)));
-}
-
-// Blocks of prompt positions only, unless all tokens are computed in one form.
-void Scheduler::PublishFinal(Sequence* sequence) {
-  const int num_shareable =
-      limits_.shares_generated_tokens ? sequence->num_tokens() : sequence->num_prompt_tokens();
-  cache_->Publish(sequence->tokens(), std::min(sequence->num_computed, num_shareable),
-                  &sequence->table);
-}
-
-const std::vector<SequenceUpdate>& Scheduler::Abandon(const BatchPlan& plan, const Status& why) {
-  updates_.clear();
-  for (const SequenceSlice& slice : plan.slices) {
-    Sequence* const sequence = Find(slice.id);
-    HADAL_CHECK(sequence != nullptr);
-    SequenceUpdate& update = updates_.emplace_back();
-    update.id = slice.id;
-    update.finish = FinishReason::kError;
-    update.error = why.message();
-    update.num_cached_tokens = sequence->num_cached_tokens;
-    End(sequence);
-  }
-  return updates_;
-}
-
-void Scheduler::End(Sequence* sequence) {
-  if (sequence->state == SequenceState::kRunning) {
-    running_.erase(std::ranges::find(running_, sequence));
-  } else {
-    waiting_.Remove(sequence);
-  }
-  cache_->Release(&sequence->table);
-  released_.push_back(sequence->id());
-  sequences_.erase(sequence->id());
-}
-
-void Scheduler::CheckInvariants() const {
-  HADAL_CHECK(std::ranges::is_sorted(running_, ComesBefore()));
-  HADAL_CHECK(sequences_.size() == running_.size() + static_cast<size_t>(waiting_.size()));
-  std::vector<const BlockTable*> tables;
-  for (const auto& [id, sequence] : sequences_) {
-    HADAL_CHECK(sequence->num_computed <= sequence->num_tokens());
-    const bool is_running = std::ranges::find(running_, sequence.get()) != running_.end();
-    HADAL_CHECK(is_running == (sequence->state == SequenceState::kRunning));
-    if (!is_running) HADAL_CHECK(sequence->table.blocks.empty() && sequence->num_computed == 0);
-    tables.push_back(&sequence->table);
-  }
-  cache_->CheckInvariants(tables);
 }
 
 }  // namespace hadal

@@ -7,13 +7,16 @@
 
 namespace hadal {
 
-Sequence::Sequence(Request request, int64_t arrival, int max_total_tokens)
+Sequence::Sequence(Request request, int64_t arrival, int64_t due_us, int max_total_tokens)
     : request_(std::move(request)),
       arrival_(arrival),
+      due_us_(due_us),
       max_total_tokens_(max_total_tokens),
       tokens_(request_.prompt) {
   HADAL_CHECK(!tokens_.empty() && max_total_tokens > num_tokens());
   table.salt = request_.cache_salt;
+  first_saved = request_.first_saved_token;
+  num_saved = request_.num_saved_tokens;
 }
 
 void Sequence::ReserveMemory(int block_tokens) {

@@ -17,12 +17,14 @@ enum class SequenceState { kWaiting, kRunning };
 // equality. A step that reaches it draws the next token.
 class Sequence {
  public:
-  // max_total_tokens: prompt and output together, at least one more than the prompt.
-  Sequence(Request request, int64_t arrival, int max_total_tokens);
+  // arrival: counts up. due_us: see ComesBefore. max_total_tokens: prompt and output together, at
+  // least one more than the prompt.
+  Sequence(Request request, int64_t arrival, int64_t due_us, int max_total_tokens);
 
   const Request& request() const { return request_; }
   SequenceId id() const { return request_.id; }
   int64_t arrival() const { return arrival_; }
+  int64_t due_us() const { return due_us_; }
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt, then output
   int num_tokens() const { return static_cast<int>(tokens_.size()); }
   int num_prompt_tokens() const { return static_cast<int>(request_.prompt.size()); }
@@ -48,20 +50,26 @@ class Sequence {
   int num_computed = 0;
   BlockTable table;
   std::vector<TokenId> drafts;  // guesses for the tokens that follow, not yet verified
-  int num_cached_tokens = -1;   // shared from others when it was first admitted; -1 before that
+  int num_cached_tokens = -1;   // not computed by itself at its first admission; -1 before that
+  // The rows of [first_saved, num_saved) lie outside the cache: after preemption, or brought along
+  // by the request. num_saved is 0 while it runs.
+  int first_saved = 0, num_saved = 0;
 
  private:
   const Request request_;
-  const int64_t arrival_;
+  const int64_t arrival_, due_us_;
   const int max_total_tokens_;
   std::vector<TokenId> tokens_;
 };
 
-// The order of admission, and of keeping when blocks are short: priority, then arrival.
+// The order of admission, of reading prompts, and of keeping when blocks are short: by the time at
+// which a sequence is due, then by arrival. It is due at its arrival, and SchedulerLimits::aging_us
+// later for each step of its priority. Within a priority this is the order of arrival, and nobody
+// starves: only those overtake a sequence that came before it was due. As the order of two
+// sequences never changes, nothing has to be sorted again as they age.
 struct ComesBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
-    if (a->request().priority != b->request().priority)
-      return a->request().priority < b->request().priority;
+    if (a->due_us() != b->due_us()) return a->due_us() < b->due_us();
     return a->arrival() < b->arrival();
   }
 };

@@ -1,6 +1,7 @@
 #include "tests/support/fake_runner.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -15,6 +16,8 @@ FakeRunner::FakeRunner(const FakeRunnerOptions& options) : options_(options) {
   info_.max_context_tokens =
       std::min(options.max_context_tokens, options.num_cache_blocks * options.block_tokens);
   info_.eos_tokens = options.eos_tokens;
+  info_.rows_key = {1, options.has_one_form ? 3u : 2u};
+  info_.block_bytes = options.block_tokens * static_cast<int64_t>(sizeof(Row));
   token_limit_ = options.vocab_size;
   rows_.resize(static_cast<size_t>(options.num_cache_blocks) * options.block_tokens);
 }
@@ -45,6 +48,26 @@ Status FakeRunner::Execute(const BatchPlan& plan, StepResult* result) {
     HADAL_CHECK(!released_.contains(slice.id));
     num_computed_tokens_ += slice.num_tokens;
     RunSlice(plan, slice, result);
+  }
+  return Status::Ok();
+}
+
+Status FakeRunner::CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) {
+  HADAL_CHECK(bytes.size() == blocks.size() * static_cast<size_t>(info_.block_bytes));
+  for (const BlockId block : blocks) {
+    std::memcpy(bytes.data(), &rows_[block.value * options_.block_tokens],
+                static_cast<size_t>(info_.block_bytes));
+    bytes = bytes.subspan(static_cast<size_t>(info_.block_bytes));
+  }
+  return Status::Ok();
+}
+
+Status FakeRunner::CopyBlocksIn(std::span<const std::byte> bytes, std::span<const BlockId> blocks) {
+  HADAL_CHECK(bytes.size() == blocks.size() * static_cast<size_t>(info_.block_bytes));
+  for (const BlockId block : blocks) {
+    std::memcpy(&rows_[block.value * options_.block_tokens], bytes.data(),
+                static_cast<size_t>(info_.block_bytes));
+    bytes = bytes.subspan(static_cast<size_t>(info_.block_bytes));
   }
   return Status::Ok();
 }

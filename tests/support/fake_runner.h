@@ -45,6 +45,8 @@ class FakeRunner : public ModelRunner {
   const ModelInfo& info() const override { return info_; }
   void SetTokenLimit(int num_tokens) override { token_limit_ = num_tokens; }
   Status Execute(const BatchPlan& plan, StepResult* result) override;
+  Status CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) override;
+  Status CopyBlocksIn(std::span<const std::byte> bytes, std::span<const BlockId> blocks) override;
 
   // Replaces the choice of tokens; the default mixes the digest, and the seed when sampling.
   std::function<TokenId(const FakePrefix&)> choose;
