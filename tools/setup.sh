@@ -7,7 +7,7 @@ set -eu
 build="g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev \
 libboost1.81-dev libssl-dev prometheus-cpp-dev"
 test="libgtest-dev libgmock-dev python3 binutils nodejs npm openssl"
-ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev git"
+ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev git chromium prometheus"
 
 case "${1:-build}" in
   build) packages="$build" ;;

@@ -1,12 +1,16 @@
 #include "apps/engine_flags.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace hadal {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
+
+const std::map<std::string, VolatileLines> kVolatileLines = {
+    {"keep", VolatileLines::kKeep}, {"move", VolatileLines::kMove}, {"drop", VolatileLines::kDrop}};
 
 // A size that is given in MiB and kept in bytes.
 void AddMiBOption(CLI::App* command, const std::string& name, int64_t* bytes,
@@ -65,6 +69,15 @@ void AddEngineFlags(CLI::App* command, EngineOptions* options) {
                    "Prompt tokens of these; more are refused")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--volatile-lines", options->volatile_lines,
+          "Lines with dates, times and ids at the top and end of system prompts: keep, move "
+          "(behind the tools, so that the rest is found in the cache), or drop")
+      ->transform(CLI::CheckedTransformer(kVolatileLines))
+      ->default_str("keep");
+  command->add_option("--trace", options->trace_path,
+                      "File for spans of steps and answers, to be opened in Perfetto");
   AddMiBOption(command, "--saved-mb", &options->max_saved_bytes,
                "Memory in MiB for the cache rows of sequences that had to make room");
 }

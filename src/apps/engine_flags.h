@@ -11,7 +11,7 @@ namespace hadal {
 void AddCacheDirFlags(CLI::App* command, EngineOptions* options);
 
 // --max-sequences, --cache-tokens, --max-step-ms, --max-prompt-step-ms, --aging-ms, --max-pending,
-// --max-pending-tokens, --saved-mb, and those of AddCacheDirFlags.
+// --max-pending-tokens, --saved-mb, --volatile-lines, --trace, and those of AddCacheDirFlags.
 void AddEngineFlags(CLI::App* command, EngineOptions* options);
 
 }  // namespace hadal

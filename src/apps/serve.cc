@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "apps/commands.h"
+#include "apps/engine_flags.h"
 #include "apps/interrupt.h"
 #include "apps/layout_choice.h"
 #include "apps/model_path.h"
@@ -34,7 +35,7 @@ namespace {
 constexpr int64_t kMaxKeyFileBytes = int64_t{1} << 20;
 
 struct ServeFlags {
-  RunnerOptions runner;
+  EngineOptions engine;
   std::string layout;
   HttpServerOptions http;
   std::vector<std::string> model_names, cors_origins;
@@ -64,7 +65,7 @@ std::string NameOfModel(const std::string& path) {
 Result<ApiHandlerOptions> MakeHandlerOptions(const ServeFlags& flags) {
   ApiHandlerOptions options;
   options.model_names = flags.model_names;
-  options.default_name = NameOfModel(flags.runner.model_path);
+  options.default_name = NameOfModel(flags.engine.runner.model_path);
   options.version = HADAL_VERSION;
   if (!flags.key_path.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.key_path, kMaxKeyFileBytes));
@@ -96,7 +97,7 @@ class Loader {
  private:
   void Load(const ServeFlags& flags, ApiHandler* handler, HttpServer* server) {
     try {
-      Result<std::unique_ptr<Engine>> engine = OpenEngine(flags.runner, flags.layout);
+      Result<std::unique_ptr<Engine>> engine = OpenEngine(flags.engine, flags.layout);
       if (engine.ok()) {
         engine_ = std::move(engine).value();
         handler->SetEngine(engine_.get());
@@ -128,7 +129,7 @@ class Loader {
 Status Serve(const ServeFlags& flags) {
   std::signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
-  RETURN_IF_ERROR(ModelFolderPath(flags.runner.model_path).status());
+  RETURN_IF_ERROR(ModelFolderPath(flags.engine.runner.model_path).status());
   ASSIGN_OR_RETURN(ApiHandlerOptions options, MakeHandlerOptions(flags));
   ApiHandler handler(std::move(options));
   HttpServerOptions http = flags.http;
@@ -158,7 +159,7 @@ void AddServeCommand(CLI::App* app, CommandBody* body) {
       "serve",
       "Answer the APIs of OpenAI, DeepSeek and Anthropic over HTTP. Prints its address when the\n"
       "model is ready; SIGTERM and ctrl-C finish what is running first");
-  AddModelArgument(command, &flags->runner.model_path);
+  AddModelArgument(command, &flags->engine.runner.model_path);
   command->add_option("--host", flags->http.address, "Address to listen at (0.0.0.0: all)")
       ->capture_default_str();
   command->add_option("--port", flags->http.port, "Port to listen at; 0 takes a free one")
@@ -208,12 +209,9 @@ void AddServeCommand(CLI::App* app, CommandBody* body) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str()
       ->group(limits);
-  command->add_option("--max-sequences", flags->runner.max_step_sequences, "Computed together")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str()
-      ->group(limits);
   command->add_flag("--quiet", flags->is_quiet, "No log line for each request");
-  AddRunnerFlags(command, &flags->runner);
+  AddRunnerFlags(command, &flags->engine.runner);
+  AddEngineFlags(command, &flags->engine);
   command->callback([flags, body] { *body = [flags] { return Serve(*flags); }; });
 }
 

@@ -44,7 +44,6 @@ struct BatchPlan {
   std::vector<SequenceId>
       released;  // sequences that ended: the runner may forget what it kept for them
 
-
   // Copied before the step is computed, first all `saves`, then all `restores`: a block that is
   // saved may already belong to someone else in this step. A sequence is saved whole; after its
   // restore, which may be of no block at all, its copy is not needed any more.

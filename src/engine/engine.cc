@@ -69,24 +69,30 @@ Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
                                                .block_tokens = runner->info().block_tokens,
                                                .block_bytes = runner->info().block_bytes}));
   }
+  std::unique_ptr<TraceWriter> trace;
+  if (!options.trace_path.empty()) {
+    ASSIGN_OR_RETURN(trace, TraceWriter::Open(options.trace_path));
+  }
   return std::make_unique<Engine>(options, std::move(runner),
                                   tokenizer.ok() ? std::move(tokenizer).value() : nullptr,
-                                  std::move(store));
+                                  std::move(store), std::move(trace));
 }
 
 Engine::Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
-               std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store)
+               std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store,
+               std::unique_ptr<TraceWriter> trace)
     : options_(options),
       runner_(std::move(runner)),
       tokenizer_(std::move(tokenizer)),
       store_(std::move(store)),
+      trace_(std::move(trace)),
       layout_(ChooseLayout(options, runner_->info(), tokenizer_.get())),
       limits_(LimitsOf(options, runner_->info())) {
   if (tokenizer_) runner_->SetTokenLimit(num_tokens());
   const CacheGeometry geometry{.num_blocks = info().num_cache_blocks,
                                .block_tokens = info().block_tokens};
   loop_ = std::make_unique<StepLoop>(limits_, geometry, runner_.get(), &metrics_, options_.clock,
-                                     store_.get());
+                                     store_.get(), trace_.get());
   loop_->Start();
 }
 
@@ -219,7 +225,14 @@ Result<Engine::EncodedPrompt> Engine::EncodeText(const std::string& text) const 
 
 Result<Engine::EncodedPrompt> Engine::EncodeConversation(const Conversation& conversation,
                                                          const Prompt& opening) const {
-  ASSIGN_OR_RETURN(Prompt rendered, RenderChat(layout_.layout, conversation));
+  const Conversation* asked = &conversation;
+  Conversation stable;
+  if (options_.volatile_lines != VolatileLines::kKeep) {
+    stable = conversation;
+    StabilizePrompt(options_.volatile_lines, &stable);
+    asked = &stable;
+  }
+  ASSIGN_OR_RETURN(Prompt rendered, RenderChat(layout_.layout, *asked));
   const bool starts_in_reasoning = StartsInReasoning(layout_.layout, rendered);
   rendered.insert(rendered.end(), opening.begin(), opening.end());
   return EncodedPrompt{.tokens = tokenizer_->Encode(rendered),

@@ -17,9 +17,11 @@
 #include "engine/metrics.h"
 #include "engine/response_stream.h"
 #include "engine/step_loop.h"
+#include "engine/trace_writer.h"
 #include "runner/model_runner.h"
 #include "text/chat_layout.h"
 #include "text/tokenizer.h"
+#include "text/volatile_lines.h"
 
 namespace hadal {
 
@@ -41,19 +43,22 @@ struct EngineOptions {
   // Folder for the cache rows of prompts, kept across restarts; empty: none.
   std::string cache_dir;
   int64_t max_cache_dir_bytes = int64_t{10} << 30;
+  VolatileLines volatile_lines = VolatileLines::kKeep;  // of conversations
+  std::string trace_path;                               // file of spans (TraceWriter); empty: none
   ClockUs clock = &SteadyClockUs;
 };
 
 class Engine {
  public:
-  // Loads the model; a missing tokenizer is no error. Errors as CreateRunner, Tokenizer::Load and
-  // PrefixStore::Open.
+  // Loads the model; a missing tokenizer is no error. Errors as CreateRunner, Tokenizer::Load,
+  // PrefixStore::Open and TraceWriter::Open.
   static Result<std::unique_ptr<Engine>> Open(const EngineOptions& options);
 
   // From parts, for tests and other runners. `tokenizer` may be null: then only ids come and go;
-  // `store` may be null: no prefixes on disk.
+  // `store` and `trace` may be null: no prefixes on disk, no spans.
   Engine(const EngineOptions& options, std::unique_ptr<ModelRunner> runner,
-         std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store = nullptr);
+         std::unique_ptr<Tokenizer> tokenizer, std::unique_ptr<PrefixStore> store = nullptr,
+         std::unique_ptr<TraceWriter> trace = nullptr);
 
   // Ends what is not finished with kCancelled.
   ~Engine();
@@ -103,6 +108,7 @@ class Engine {
   const std::unique_ptr<ModelRunner> runner_;
   const std::unique_ptr<Tokenizer> tokenizer_;
   const std::unique_ptr<PrefixStore> store_;
+  const std::unique_ptr<TraceWriter> trace_;
   ChatLayoutChoice layout_;
   SchedulerLimits limits_;
   Metrics metrics_;

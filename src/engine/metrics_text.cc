@@ -44,7 +44,7 @@ double Number(int64_t count) { return static_cast<double>(count); }
 void AddRequests(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
   out->push_back(
       Counter("hadal_sequences_submitted_total", "Sequences taken in.", v.num_submitted));
-  out->push_back(ByLabel("hadal_sequences_finished_total", "Sequences by how they ended.", "reason",
+  out->push_back(ByLabel("hadal_sequences_ended_total", "Sequences by how they ended.", "reason",
                          {{"stop", Number(v.num_stopped)},
                           {"length", Number(v.num_cut)},
                           {"error", Number(v.num_failed - v.num_expired)},

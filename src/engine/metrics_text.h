@@ -39,7 +39,7 @@ struct MetricFamily {
   std::vector<MetricSample> samples;
 };
 
-// The families of an engine: hadal_time_to_first_token_seconds and so on. docs/serving_metrics.md
+// The families of an engine: hadal_time_to_first_token_seconds and so on. docs/metrics.md
 // lists them.
 std::vector<MetricFamily> EngineMetrics(const MetricsSnapshot& values);
 

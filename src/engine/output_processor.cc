@@ -161,6 +161,7 @@ void OutputProcessor::EmitEnd(FinishReason finish, bool met_stop_string, const S
                    .decode_us = sequence->last_token_us - sequence->first_token_us};
   }
   Count(end, *sequence);
+  if (trace_ != nullptr) Trace(end, *sequence);
   part_.ends.push_back(std::move(end));
 }
 
@@ -182,6 +183,19 @@ void OutputProcessor::Count(const ResponseEnd& end, const OutputSequence& sequen
     if (end.finish != FinishReason::kCancelled)
       values->end_to_end.Add(Seconds(now_us_ - sequence.submitted_us));
   });
+}
+
+void OutputProcessor::Trace(const ResponseEnd& end, const OutputSequence& sequence) {
+  const int64_t id = sequence.id.value;
+  const int64_t started_us = sequence.started_us >= 0 ? sequence.started_us : now_us_;
+  const int64_t first_us = sequence.first_token_us >= 0 ? sequence.first_token_us : now_us_;
+  trace_->AnswerSpan("answer", id, sequence.submitted_us, now_us_,
+                     {{"prompt tokens", end.usage.prompt_tokens},
+                      {"cached tokens", end.usage.cached_tokens},
+                      {"generated tokens", end.usage.completion_tokens}});
+  trace_->AnswerSpan("queue", id, sequence.submitted_us, started_us);
+  if (sequence.started_us >= 0) trace_->AnswerSpan("prompt", id, started_us, first_us);
+  if (sequence.first_token_us >= 0) trace_->AnswerSpan("decode", id, first_us, now_us_);
 }
 
 void OutputProcessor::End(SequenceId id, FinishReason finish, const Status& error, int64_t now_us) {

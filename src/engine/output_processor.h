@@ -17,6 +17,7 @@
 #include "engine/metrics.h"
 #include "engine/response_stream.h"
 #include "engine/stop_matcher.h"
+#include "engine/trace_writer.h"
 #include "sched/scheduler.h"
 #include "text/message_parser.h"
 #include "text/stream_decoder.h"
@@ -40,7 +41,9 @@ struct OutputSequence {
 
 class OutputProcessor {
  public:
-  explicit OutputProcessor(Metrics* metrics) : metrics_(metrics) {}
+  // `trace` may be null.
+  explicit OutputProcessor(Metrics* metrics, TraceWriter* trace = nullptr)
+      : metrics_(metrics), trace_(trace) {}
 
   void Add(std::unique_ptr<OutputSequence> sequence);
 
@@ -78,7 +81,10 @@ class OutputProcessor {
   void NoteDelivery(OutputSequence* sequence);
   void Count(const ResponseEnd& end, const OutputSequence& sequence);
 
+  void Trace(const ResponseEnd& end, const OutputSequence& sequence);
+
   Metrics* const metrics_;
+  TraceWriter* const trace_;
   std::unordered_map<SequenceId, std::unique_ptr<OutputSequence>> sequences_;
   // Scratch, kept so that a step allocates nothing.
   ResponseChunk part_;

@@ -51,7 +51,7 @@ struct ResponseEnd {
   FinishReason finish = FinishReason::kNone;
   std::string error;                        // of kError
   StatusCode error_code = StatusCode::kOk;  // of kError: whose fault it was
-  std::string stop_string;  // that ended the answer; empty: none did
+  std::string stop_string;                  // that ended the answer; empty: none did
   Usage usage;
   Timings timings;
 };

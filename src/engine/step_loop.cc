@@ -17,13 +17,15 @@ int64_t SteadyClockUs() {
 }
 
 StepLoop::StepLoop(const SchedulerLimits& limits, const CacheGeometry& geometry,
-                   ModelRunner* runner, Metrics* metrics, ClockUs clock, PrefixStore* store)
+                   ModelRunner* runner, Metrics* metrics, ClockUs clock, PrefixStore* store,
+                   TraceWriter* trace)
     : runner_(runner),
       metrics_(metrics),
+      trace_(trace),
       clock_(std::move(clock)),
       cache_(geometry),
       scheduler_(limits, &cache_),
-      output_(metrics),
+      output_(metrics, trace),
       saved_(runner) {
   if (store != nullptr) disk_.emplace(PrefixDiskLimits{}, store, runner, &inbox_, metrics);
   step_tokens_.reserve(static_cast<size_t>(limits.max_sequences));
@@ -54,7 +56,9 @@ bool StepLoop::Step() {
   times.execute_us = clock_();
   if (status.ok()) status = runner_->Execute(plan, &result_);
   times.emit_us = clock_();
-  if (status.code() == StatusCode::kCancelled) {
+  const bool is_broken_off = status.code() == StatusCode::kCancelled;
+  EndAnnounced(is_broken_off);
+  if (is_broken_off) {
     scheduler_.Retry(plan);
     return true;
   }
@@ -142,17 +146,23 @@ void StepLoop::Announce(const BatchPlan& plan) {
     step_tokens_.emplace_back(slice.id, slice.num_tokens);
 }
 
+void StepLoop::EndAnnounced(bool is_broken_off) {
+  const std::lock_guard lock(step_mutex_);
+  step_tokens_.clear();
+  was_broken_off_ = is_broken_off;
+}
+
 void StepLoop::Cancel(const std::vector<SequenceId>& ids) {
   inbox_.Cancel(ids);
   int num_tokens = 0, num_for_nothing = 0;
-  {
-    const std::lock_guard lock(step_mutex_);
-    for (const auto& [id, tokens] : step_tokens_) {
-      num_tokens += tokens;
-      if (std::ranges::find(ids, id) != ids.end()) num_for_nothing += tokens;
-    }
+  const std::lock_guard lock(step_mutex_);
+  for (const auto& [id, tokens] : step_tokens_) {
+    num_tokens += tokens;
+    if (std::ranges::find(ids, id) != ids.end()) num_for_nothing += tokens;
   }
-  if (2 * num_for_nothing > num_tokens) runner_->Interrupt();
+  const bool is_all = num_for_nothing == num_tokens;
+  if (num_for_nothing > 0 && (is_all || (2 * num_for_nothing > num_tokens && !was_broken_off_)))
+    runner_->Interrupt();
 }
 
 void StepLoop::Record(const BatchPlan& plan, const StepTimes& times) {
@@ -168,6 +178,27 @@ void StepLoop::Record(const BatchPlan& plan, const StepTimes& times) {
     values->step_tokens.Add(static_cast<double>(plan.tokens.size()));
   });
   RecordState();
+  if (trace_ != nullptr) Trace(plan, times);
+}
+
+void StepLoop::Trace(const BatchPlan& plan, const StepTimes& times) {
+  int num_reading = 0;
+  for (const SequenceSlice& slice : plan.slices)
+    num_reading += slice.num_cached < slice.num_prompt_tokens ? 1 : 0;
+  const auto count = [](size_t number) { return static_cast<int64_t>(number); };
+  trace_->Span("step", times.schedule_us, times.end_us,
+               {{"tokens", count(plan.tokens.size())},
+                {"sequences", count(plan.slices.size())},
+                {"reading", num_reading},
+                {"saved", count(plan.saves.size())},
+                {"restored", count(plan.restores.size())}});
+  trace_->Span("schedule", times.schedule_us, times.move_us);
+  if (!plan.moved_blocks.empty()) trace_->Span("move rows", times.move_us, times.execute_us);
+  trace_->Span("execute", times.execute_us, times.emit_us);
+  trace_->Span("emit", times.emit_us, times.end_us);
+  trace_->Counter("running", times.end_us, scheduler_.num_running());
+  trace_->Counter("waiting", times.end_us, scheduler_.num_waiting());
+  trace_->Counter("free cache blocks", times.end_us, cache_.num_free_blocks());
 }
 
 void StepLoop::RecordState() {

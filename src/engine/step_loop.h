@@ -15,6 +15,7 @@
 #include "engine/output_processor.h"
 #include "engine/prefix_disk.h"
 #include "engine/saved_rows.h"
+#include "engine/trace_writer.h"
 #include "runner/model_runner.h"
 #include "sched/scheduler.h"
 
@@ -26,10 +27,11 @@ int64_t SteadyClockUs();
 
 class StepLoop {
  public:
-  // `runner`, `metrics` and `store` must outlive the loop. `store` may be null: no prefixes on
-  // disk.
+  // All that is pointed at must outlive the loop. `store` and `trace` may be null: no prefixes on
+  // disk, no spans.
   StepLoop(const SchedulerLimits& limits, const CacheGeometry& geometry, ModelRunner* runner,
-           Metrics* metrics, ClockUs clock, PrefixStore* store = nullptr);
+           Metrics* metrics, ClockUs clock, PrefixStore* store = nullptr,
+           TraceWriter* trace = nullptr);
   // Stops the thread; sequences that have not ended are cancelled.
   ~StepLoop();
 
@@ -37,7 +39,8 @@ class StepLoop {
   Inbox* inbox() { return &inbox_; }
 
   // Any thread. Ends sequences at the next step. A running step that works mostly for them is
-  // broken off.
+  // broken off; but of those in which others take part never two in a row, so that clients that
+  // come and go cannot keep the others from moving on.
   void Cancel(const std::vector<SequenceId>& ids);
 
   // Runs steps on a thread of its own until the loop is destroyed.
@@ -59,12 +62,15 @@ class StepLoop {
   void Expire();
   Status MoveRows(const BatchPlan& plan);
   void Announce(const BatchPlan& plan);
+  void EndAnnounced(bool is_broken_off);
   void Record(const BatchPlan& plan, const StepTimes& times);
   void RecordState();
+  void Trace(const BatchPlan& plan, const StepTimes& times);
   void Run();
 
   ModelRunner* const runner_;
   Metrics* const metrics_;
+  TraceWriter* const trace_;
   const ClockUs clock_;
   Inbox inbox_;
   KvCacheManager cache_;
@@ -79,6 +85,7 @@ class StepLoop {
 
   std::mutex step_mutex_;
   std::vector<std::pair<SequenceId, int>> step_tokens_;  // of the running step; by step_mutex_
+  bool was_broken_off_ = false;                          // the step before; by step_mutex_
 };
 
 }  // namespace hadal

@@ -61,6 +61,8 @@ int HttpStatusOf(const Status& status) {
       return 429;
     case StatusCode::kCancelled:
       return 503;
+    case StatusCode::kDeadlineExceeded:
+      return 504;
     case StatusCode::kIo:
     case StatusCode::kInternal:
       break;

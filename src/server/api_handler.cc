@@ -136,7 +136,12 @@ std::unique_ptr<PendingReply> ApiHandler::Handle(HttpRequest request) {
   if (route->kind != Route::Kind::kGenerate) return Ready(Answer(*route, request));
   Result<std::unique_ptr<PendingReply>> reply = Generate(*route, request);
   if (reply.ok()) return std::move(reply).value();
-  return Ready(ErrorReply(route->dialect, reply.status()));
+  HttpReply error = ErrorReply(route->dialect, reply.status());
+  if (reply.status().code() == StatusCode::kResourceExhausted) {
+    const Engine* const engine = engine_;
+    error.headers = {{"Retry-After", fmt::format("{}", engine->RetryAfterSeconds())}};
+  }
+  return Ready(std::move(error));
 }
 
 HttpReply ApiHandler::Answer(const Route& route, const HttpRequest& request) const {

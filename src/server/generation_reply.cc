@@ -85,7 +85,7 @@ void GenerationReply::NoteEnds(const ResponseChunk& chunk) {
     usage_.completion_tokens += end.usage.completion_tokens;
     if (!finish_reasons_.empty()) finish_reasons_ += ",";
     finish_reasons_ += LogName(end.finish);
-    if (end.finish == FinishReason::kError) Fail(Status::Internal(end.error));
+    if (end.finish == FinishReason::kError) Fail(Status(end.error_code, end.error));
     if (end.finish == FinishReason::kCancelled)
       Fail(Status::Cancelled("the server is shutting down"));
   }
