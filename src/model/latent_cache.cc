@@ -31,23 +31,24 @@ Result<LatentCache> LatentCache::Create(const ModelConfig& config, int num_layer
 template <class Visit>
 void LatentCache::ForEachPart(BlockId block, Visit visit) const {
   HADAL_CHECK(block.value >= 0 && block.value < num_blocks_);
-  const auto part = [&](const FloatMatrix& matrix) {
-    const size_t bytes = static_cast<size_t>(matrix.cols) * kBlockTokens * sizeof(float);
-    visit(matrix.data + static_cast<int64_t>(block.value) * kBlockTokens * matrix.stride, bytes);
+  const auto part = [&](const CacheRows& rows) {
+    const int64_t bytes = rows.row_bytes() * kBlockTokens;
+    visit(rows.data + block.value * bytes, static_cast<size_t>(bytes));
   };
-  for (const FloatMatrix& matrix : latents_) part(matrix);
-  for (const FloatMatrix& matrix : index_keys_) part(matrix);
+  for (const CacheRows& rows : latents_) part(rows);
+  for (const CacheRows& rows : index_keys_) part(rows);
 }
 
 int64_t LatentCache::block_bytes() const {
   int64_t sum = 0;
-  ForEachPart(BlockId{0}, [&](const float*, size_t bytes) { sum += static_cast<int64_t>(bytes); });
+  ForEachPart(BlockId{0},
+              [&](const std::byte*, size_t bytes) { sum += static_cast<int64_t>(bytes); });
   return sum;
 }
 
 void LatentCache::CopyBlockOut(BlockId block, std::span<std::byte> bytes) const {
   std::byte* to = bytes.data();
-  ForEachPart(block, [&](const float* rows, size_t size) {
+  ForEachPart(block, [&](const std::byte* rows, size_t size) {
     std::memcpy(to, rows, size);
     to += size;
   });
@@ -55,7 +56,7 @@ void LatentCache::CopyBlockOut(BlockId block, std::span<std::byte> bytes) const 
 
 void LatentCache::CopyBlockIn(std::span<const std::byte> bytes, BlockId block) {
   const std::byte* from = bytes.data();
-  ForEachPart(block, [&](float* rows, size_t size) {
+  ForEachPart(block, [&](std::byte* rows, size_t size) {
     std::memcpy(rows, from, size);
     from += size;
   });
