@@ -99,7 +99,8 @@ TEST(RopeTable, AgreesWithTheSpecificationsExamples) {
 }
 
 ModelConfig ConfigOf(const std::string& name) {
-  for (const Json& entry : ReadGoldenJson("model/yarn_vectors.json")["cases"]) {
+  const Json vectors = ReadGoldenJson("model/yarn_vectors.json");
+  for (const Json& entry : vectors["cases"]) {
     if (entry["name"].get<std::string>().starts_with(name)) return YarnConfig(entry["config"]);
   }
   ADD_FAILURE() << name;

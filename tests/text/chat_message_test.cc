@@ -69,7 +69,7 @@ void ExpectRefused(std::string_view text, const std::string& message) {
 }
 
 TEST(ChatMessage, NamesThePathOfAFault) {
-  ExpectRefused("[]", "line 3: expected an object, found a list");
+  ExpectRefused("[]", "line 3: expected an object, found an empty list");
   ExpectRefused("{}", "line 3: messages: expected a list of at least one message, found nothing");
   ExpectRefused(R"({"messages": []})",
                 "line 3: messages: expected a list of at least one message, found a list");
