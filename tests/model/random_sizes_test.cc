@@ -92,7 +92,7 @@ TEST(RandomSizes, AgreeWithTheNaiveModel) {
   const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::stoul(given)) : 1;
   SCOPED_TRACE("HADAL_SEED=" + std::to_string(seed));
   Draw draw(seed);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 8; ++round) {
     const auto family =
         draw.OneOf({ModelFamily::kV2Lite, ModelFamily::kV2, ModelFamily::kV3, ModelFamily::kV32});
     const Json config = DrawConfig(family, &draw);
