@@ -27,6 +27,15 @@ std::optional<std::pair<TokenId, float>> ParseBias(std::string_view text) {
   return entry;
 }
 
+// A whole number below 2^64; the library would wrap a sign and cut what is too large.
+std::string CheckSeed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seed);
+  if (read.ec == std::errc() && read.ptr == end) return "";
+  return fmt::format("expected a number from 0 to 2^64 - 1, found \"{}\"", text);
+}
+
 // One value per flag, so that no flag swallows the model's name behind its value.
 CLI::Option* OnePerFlag(CLI::Option* option) {
   return option->expected(1)->allow_extra_args(false)->multi_option_policy(
@@ -76,6 +85,7 @@ void AddGenerationFlags(CLI::App* command, GenerationFlags* flags) {
   command
       ->add_option("--seed", flags->seed,
                    "The same seed gives the same draws (default: a new one, which is shown)")
+      ->check(CheckSeed)
       ->group(group);
 
   command

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "apps/inspect_gguf.h"
 #include "apps/inspect_report.h"
 #include "apps/json_lines.h"
 #include "apps/model_path.h"
@@ -214,12 +215,16 @@ void PrintTable(const InspectReport& report, bool wants_tensors) {
 
 Status RunInspect(const InspectFlags& flags) {
   const std::string path = flags.path.empty() ? BundledModelPath() : flags.path;
-  ASSIGN_OR_RETURN(const InspectReport report, InspectCheckpoint(path));
-  if (flags.wants_check) RETURN_IF_ERROR(CheckWeightsAreFinite(*report.checkpoint));
-  if (flags.wants_json) {
-    PrintJson(report, flags.wants_tensors);
+  if (IsGgufPath(path)) {
+    RETURN_IF_ERROR(InspectGguf(path, flags.wants_json));
   } else {
-    PrintTable(report, flags.wants_tensors);
+    ASSIGN_OR_RETURN(const InspectReport report, InspectCheckpoint(path));
+    if (flags.wants_check) RETURN_IF_ERROR(CheckWeightsAreFinite(*report.checkpoint));
+    if (flags.wants_json) {
+      PrintJson(report, flags.wants_tensors);
+    } else {
+      PrintTable(report, flags.wants_tensors);
+    }
   }
   std::cout.flush();
   if (!std::cout) return Status::Io("standard output: expected to write a report, found it closed");
@@ -233,8 +238,8 @@ void AddInspectCommand(CLI::App* app, CommandBody* body) {
       "inspect",
       "What a checkpoint is: kind of model, parameters, bytes by part and by type, bytes of cache\n"
       "per token, and whether it fits into this machine's memory. PATH is a model folder, one\n"
-      "safetensors file, or a folder with an index and shards but no config.json; of the last two\n"
-      "only the tensors are listed. Every name and shape is checked.");
+      "safetensors or GGUF file, or a folder with an index and shards but no config.json; of all\n"
+      "but the first only the tensors are listed. Every name and shape is checked.");
   const auto flags = std::make_shared<InspectFlags>();
   command->add_option("PATH", flags->path, "Model folder or file (default: the bundled model)");
   command->add_flag("--tensors", flags->wants_tensors, "List every tensor");

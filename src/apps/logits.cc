@@ -44,14 +44,17 @@ Status RunLogits(const LogitsFlags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsWriter> writer,
                    CreateOutput(flags, *runner, static_cast<int>(tokens.size())));
   ProgressLine progress("logits", static_cast<int64_t>(tokens.size()), "tokens");
-  RETURN_IF_ERROR(runner->Run(tokens, [&](const LogitsChunk& chunk) -> Status {
+  const Status run = runner->Run(tokens, [&](const LogitsChunk& chunk) -> Status {
     const int64_t row_bytes = int64_t{chunk.vocab_size} * static_cast<int64_t>(sizeof(float));
     const auto bytes = std::as_bytes(std::span(
         chunk.data, static_cast<size_t>(chunk.num_rows) * static_cast<size_t>(chunk.vocab_size)));
     if (chunk.kind == LogitsKind::kMain) progress.Show(chunk.first_row + chunk.num_rows);
     return writer->Write(chunk.kind == LogitsKind::kMain ? 0 : 1, chunk.first_row * row_bytes,
                          bytes);
-  }));
+  });
+  // Of the tokens, as far as the model can say; what the writer says names its own file.
+  if (run.code() == StatusCode::kInvalidArgument) return run.Annotate(flags.tokens_path);
+  RETURN_IF_ERROR(run);
   RETURN_IF_ERROR(writer->Finish());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (flags.json) {

@@ -1,5 +1,4 @@
-// Four-bit and eight-bit codes in 32-bit words, as the third-party exports of safetensors pack
-// them. Specification, 7.6.
+// Four-bit codes in words and bytes, as the exports of safetensors pack them. Specification, 7.6.
 #pragma once
 
 #include <array>
@@ -25,5 +24,14 @@ constexpr int CompressedTensorsCode(uint32_t word, int j) { return SequentialNib
 
 // The first version of GPTQ stores the zero point less one.
 constexpr int GptqV1ZeroPoint(uint32_t word, int j) { return (SequentialNibble(word, j) + 1) & 15; }
+
+// Two values of FP4 (E2M1: one sign, two exponent and one mantissa bit) lie in a byte, the earlier
+// one in the low half. j is 0 or 1.
+constexpr float Fp4Value(uint8_t byte, int j) {
+  constexpr std::array kMagnitudes = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  const int code = (byte >> (4 * j)) & 15;
+  const float magnitude = kMagnitudes[static_cast<size_t>(code & 7)];
+  return code < 8 ? magnitude : -magnitude;
+}
 
 }  // namespace hadal

@@ -69,9 +69,9 @@ class CostSum {
         int64_t{shape_.num_sequences} * (shape_.num_cached + shape_.tokens_per_sequence);
     // Absorbed: W_UK and W_UV meet the new tokens; expanded: all latents that are seen.
     AddRows(attention.kv_b, shape_.is_absorbed ? num_tokens() : rows_seen);
-    const int64_t width = shape_.is_absorbed ? config_.latent_dim() + config_.kv_lora_rank
-                                             : config_.qk_head_dim() + config_.v_head_dim;
-    cost_.attention_ops += 2 * num_pairs() * config_.num_attention_heads * width;
+    const AttentionCost per_pair = CountAttentionCost(config_);
+    cost_.attention_ops += num_pairs() * (shape_.is_absorbed ? per_pair.absorbed_flops_per_pair
+                                                             : per_pair.expanded_flops_per_pair);
     cost_.cache_bytes += rows_seen * shape_.cache_row_bytes;
   }
 

@@ -16,7 +16,7 @@ std::string KindOf(const Json& value) {
     case Json::value_t::object:
       return "an object";
     case Json::value_t::array:
-      return "a list";
+      return value.empty() ? "an empty list" : "a list";
     case Json::value_t::string:
       return fmt::format("the text {}", Quoted(value.get<std::string>(), 40));
     case Json::value_t::boolean:

@@ -103,11 +103,13 @@ class V32Renderer {
       }
       prompt_.Markup(kToolsBlockEnd);
     }
-    if (conversation_.options.response_schema.has_value()) {
+    // The encoder asks whether the schema is true in Python's sense: an empty one is none.
+    const std::optional<Json>& schema = conversation_.options.response_schema;
+    if (schema.has_value() && !schema->empty() && *schema != false) {
       prompt_.Markup(
           "\n\n## Response Format:\n\nYou MUST strictly adhere to the following schema to "
           "reply:\n");
-      prompt_.Text(DumpPythonJson(*conversation_.options.response_schema));
+      prompt_.Text(DumpPythonJson(*schema));
     }
   }
 

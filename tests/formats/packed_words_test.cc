@@ -1,11 +1,13 @@
 #include "formats/packed_words.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "tensor/scalar.h"
 #include "tests/support/files.h"
 
 namespace hadal {
@@ -46,6 +48,21 @@ TEST(PackedWords, UnpackTheSpecificationsWords) {
 }
 
 TEST(PackedWords, AZeroPointOfSixteenWrapsToZero) { EXPECT_EQ(GptqV1ZeroPoint(0xF, 0), 0); }
+
+// C082: FP4 experts were decoded with the halves of a byte swapped.
+TEST(PackedWords, Fp4HasTheEarlierElementInTheLowHalf) {
+  const Json vectors = ReadGoldenJson("formats/fp4_e2m1_e8m0.json");
+  const auto bytes = vectors["packed_bytes"].get<std::vector<uint8_t>>();
+  const auto scales = vectors["scale_bytes"].get<std::vector<uint8_t>>();
+  const auto expected = vectors["expect"].get<std::vector<float>>();
+  ASSERT_EQ(expected.size(), 2 * bytes.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const float value =
+        Fp4Value(bytes[i / 2], static_cast<int>(i % 2)) * E8m0ToFloat(scales[i / 32]);
+    EXPECT_EQ(value, expected[i]) << i;
+    EXPECT_EQ(std::signbit(value), std::signbit(expected[i])) << i;
+  }
+}
 
 }  // namespace
 }  // namespace hadal

@@ -44,7 +44,7 @@ class MatMul : public ::testing::TestWithParam<std::tuple<const KernelTable*, Qu
 };
 
 TEST_P(MatMul, StaysWithinTheBoundOfItsSumsAgainstDoubles) {
-  for (int cols : {1, 7, 8, 9, 15, 16, 17, 31, 33, 127, 129, 200, 576, 1408}) {
+  for (int cols : {1, 7, 8, 9, 15, 16, 17, 31, 33, 127, 129, 192, 200, 576, 1408, 10944}) {
     for (int num_rows : {1, 2, 3, 4, 5, 9, 17}) {
       const StoredWeight w(format(), 13, cols, &random_);
       const Guarded<float> x = RandomFloats(int64_t{num_rows} * cols, &random_);

@@ -6,7 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/backend.h"
+#include "base/random.h"
 #include "kernels/dispatch.h"
+#include "model/expert_router.h"
+#include "tensor/scalar.h"
 #include "tests/model/model_under_test.h"
 #include "tests/support/golden_model.h"
 
@@ -105,6 +109,40 @@ TEST(ExpertChoice, ThirtyThreeTokensThatAllChooseTheSameSix) {
   ASSERT_TRUE(model.is_sound());
   // Equal words have equal values, so attention gives all positions the same.
   ExpectAgreement(model, model.MakeSequence(std::vector<int>(33, 7)), AllWays({1, 7, 33}));
+}
+
+// C078: routing flipped on close scores where the gate did not run on its own weights as they are
+// stored. The same gate in a file of FP8 experts and in one of float32.
+TEST(ExpertChoice, GateRunsOnItsOwnWeightsAsTheyAreStored) {
+  constexpr int kTokens = 200, kHidden = 160, kExperts = 32;
+  std::vector<uint16_t> stored(kExperts * kHidden);
+  std::vector<float> same(stored.size()), x(kTokens * kHidden);
+  for (size_t i = 0; i < stored.size(); ++i) {
+    stored[i] = FloatToBf16(static_cast<float>(RandomUnit(3, i) - 0.5));
+    same[i] = Bf16ToFloat(stored[i]);
+  }
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(RandomUnit(4, i) - 0.5);
+  const auto backend = std::move(CreateBackend({.num_threads = 2, .kernels = ""})).value();
+  ModelConfig config;
+  config.n_routed_experts = kExperts;
+  config.num_experts_per_tok = 6;
+  ExpertRouter router(config);
+  const auto choose = [&](QuantFormat format, const void* data) {
+    std::vector<float> logits(kTokens * kExperts), weights(6);
+    std::vector<int32_t> all, ids(6);
+    const QuantizedMatrix gate = {.format = format,
+                                  .rows = kExperts,
+                                  .cols = kHidden,
+                                  .data = static_cast<const std::byte*>(data)};
+    backend->MatMul(FloatMatrix{x.data(), kTokens, kHidden, kHidden}, gate,
+                    {logits.data(), kTokens, kExperts, kExperts});
+    for (int t = 0; t < kTokens; ++t) {
+      router.Route({logits.data() + t * kExperts, kExperts}, {}, ids, weights);
+      all.insert(all.end(), ids.begin(), ids.end());
+    }
+    return all;
+  };
+  EXPECT_EQ(choose(QuantFormat::kBF16, stored.data()), choose(QuantFormat::kF32, same.data()));
 }
 
 // The tie rule of the specification, section 4: the lower index, of groups and of experts.

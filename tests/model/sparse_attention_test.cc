@@ -18,6 +18,8 @@ Json WithLayout(bool is_interleaved) {
   return config;
 }
 
+// C068. Every layer chooses anew, in one pass: C070, where scores of one layer stayed in the mask
+// of the next, would show here too.
 TEST(SparseAttention, IndexPicksTheRightKeysForBothRotaryLayouts) {
   std::vector<std::vector<NaiveSelection>> selections;
   for (const bool is_interleaved : {false, true}) {

@@ -1,5 +1,6 @@
 #include "sys/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -89,14 +90,19 @@ TEST_P(ThreadPoolTest, AllocatesNothingInALoop) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1, 2, 3, 4, 8));
 
+// An idle engine used whole cores. Workers that do not sleep keep every window busy; those that do
+// may need a while to get there on a machine that does not let them run, hence the many windows.
 TEST(ThreadPool, CostsLessThanTwoPercentOfACoreWhenIdle) {
   ThreadPool pool(4);
   pool.ParallelFor(64, [](int, int) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // long past spinning and yielding
-  const std::clock_t start = std::clock();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const double busy = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(busy, 0.02 * 0.5);
+  double least = 1;
+  for (int window = 0; window < 100 && least >= 0.02; ++window) {
+    const std::clock_t start = std::clock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const double busy = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    least = std::min(least, busy / 0.3);
+  }
+  EXPECT_LT(least, 0.02);
 }
 
 TEST(ThreadPool, EndsWhileItsWorkersSpinOrSleep) {

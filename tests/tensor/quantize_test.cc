@@ -2,9 +2,12 @@
 
 #include <array>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "tensor/scalar.h"
 #include "tests/support/files.h"
 
@@ -37,6 +40,43 @@ TEST(Quantize, EachElementGetsTheScaleOfItsOwnBlock) {
   EXPECT_EQ(ElementAt(matrix, 255, 129), 4);
   EXPECT_EQ(ElementAt(matrix, 256, 0), 5);
   EXPECT_EQ(ElementAt(matrix, 299, 129), 6);
+}
+
+// The example has blocks of 2 x 2; element (r, c) of it stands where (r, c) stand in blocks of 128.
+TEST(Quantize, AgreesWithTheSpecificationsRaggedBlocks) {
+  const Json example = ReadGoldenJson("spec/number_formats.json").at("fp8_block_dequant");
+  const Json &inputs = example["inputs"], &expected = example["expected"];
+  const int block = inputs["block"][0];
+  ASSERT_EQ(inputs["block"], Json::array({2, 2}));
+  const auto spread = [&](size_t i) {
+    return 128 * (static_cast<int>(i) / block) + static_cast<int>(i) % block;
+  };
+  const int rows = spread(inputs["codes"].size() - 1) + 1;
+  const int cols = spread(inputs["codes"][0].size() - 1) + 1;
+  std::vector<uint8_t> codes(static_cast<size_t>(rows * cols));
+  std::vector<float> scales;
+  for (const Json& row : inputs["weight_scale_inv"]) {
+    for (const Json& scale : row) scales.push_back(scale.get<float>());
+  }
+  for (size_t r = 0; r < inputs["codes"].size(); ++r) {
+    for (size_t c = 0; c < inputs["codes"][r].size(); ++c) {
+      codes[static_cast<size_t>(spread(r) * cols + spread(c))] =
+          static_cast<uint8_t>(std::stoi(inputs["codes"][r][c].get<std::string>(), nullptr, 16));
+    }
+  }
+  const QuantizedMatrix matrix = {
+      .format = QuantFormat::kF8Block128,
+      .rows = rows,
+      .cols = cols,
+      .data = reinterpret_cast<const std::byte*>(codes.data()),
+      .scales = reinterpret_cast<const std::byte*>(scales.data()),
+      .scale_stride = static_cast<int>(inputs["weight_scale_inv"][0].size())};
+  for (size_t r = 0; r < expected.size(); ++r) {
+    for (size_t c = 0; c < expected[r].size(); ++c) {
+      EXPECT_EQ(ElementAt(matrix, spread(r), spread(c)), expected[r][c].get<float>())
+          << "row " << r << " column " << c;
+    }
+  }
 }
 
 TEST(Quantize, RowsOfAnFp8MatrixKeepTheirScales) {

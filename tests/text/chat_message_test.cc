@@ -69,10 +69,10 @@ void ExpectRefused(std::string_view text, const std::string& message) {
 }
 
 TEST(ChatMessage, NamesThePathOfAFault) {
-  ExpectRefused("[]", "line 3: expected an object, found a list");
+  ExpectRefused("[]", "line 3: expected an object, found an empty list");
   ExpectRefused("{}", "line 3: messages: expected a list of at least one message, found nothing");
   ExpectRefused(R"({"messages": []})",
-                "line 3: messages: expected a list of at least one message, found a list");
+                "line 3: messages: expected a list of at least one message, found an empty list");
   ExpectRefused(R"({"messages": ["x\n"]})",
                 "line 3: messages[0]: expected an object, found the text \"x\\x0A\"");
   ExpectRefused(R"({"messages": [{"content": "x"}]})",

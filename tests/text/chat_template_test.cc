@@ -298,6 +298,9 @@ TEST(ChatTemplate, PutsTheResponseSchemaOfV32AfterTheTools) {
   EXPECT_EQ(Render(ChatLayout::kV32, conversation),
             "<｜begin▁of▁sentence｜>\n\n## Response Format:\n\nYou MUST strictly adhere to the "
             "following schema to reply:\n{\"type\": \"object\"}<｜User｜>Q<｜Assistant｜></think>");
+  conversation.options.response_schema = Json::object();
+  EXPECT_EQ(Render(ChatLayout::kV32, conversation),
+            "<｜begin▁of▁sentence｜><｜User｜>Q<｜Assistant｜></think>");
 }
 
 TEST(ChatTemplate, DropsEarlierDeveloperMessagesOfV32WhenThinking) {

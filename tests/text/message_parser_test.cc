@@ -1,7 +1,6 @@
 #include "text/message_parser.h"
 
 #include <algorithm>
-#include <ctime>
 #include <random>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
+#include "tests/support/linear_time.h"
 #include "tests/text/golden_chat.h"
 #include "text/chat_template.h"
 
@@ -476,16 +476,19 @@ TEST(MessageParser, TakesLinearTimeOnTextThatItMustHoldBack) {
       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"};
   const std::string fillers[] = {
       "\n", "<", "a", "`", "[", "<｜tool▁calls▁begin｜>", "<｜DSML｜function_calls>\n"};
-  const std::clock_t start = std::clock();
+  const ChatLayout layouts[] = {ChatLayout::kV3, ChatLayout::kV31, ChatLayout::kV32};
   for (const std::string& opening : openings) {
     for (const std::string& filler : fillers) {
-      for (ChatLayout layout : {ChatLayout::kV3, ChatLayout::kV31, ChatLayout::kV32}) {
-        MessageParser parser(layout, false);
-        std::vector<MessageDelta> deltas;
-        parser.Push(opening, &deltas);
-        for (int i = 0; i < 4000; ++i) parser.Push(filler, &deltas);
-        parser.Finish(false, &deltas);
-      }
+      const auto piece_by_piece = [&](int num_pieces) {
+        for (const ChatLayout layout : layouts) {
+          MessageParser parser(layout, false);
+          std::vector<MessageDelta> deltas;
+          parser.Push(opening, &deltas);
+          for (int i = 0; i < num_pieces; ++i) parser.Push(filler, &deltas);
+          parser.Finish(false, &deltas);
+        }
+      };
+      EXPECT_TRUE(GrowsLinearly(piece_by_piece, 1000)) << opening << " and many " << filler;
     }
   }
   // Openings that lead nowhere, all of them at once.
@@ -494,15 +497,13 @@ TEST(MessageParser, TakesLinearTimeOnTextThatItMustHoldBack) {
       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f",
       "<｜DSML｜function_calls><｜DSML｜invoke name=\"f", "<｜DSML｜parameter name=\"f"};
   for (const std::string& piece : unfinished) {
-    std::string text = dsml;
-    for (int i = 0; i < 30000; ++i) text += piece;
-    for (ChatLayout layout : {ChatLayout::kV3, ChatLayout::kV31, ChatLayout::kV32}) {
-      Parse(layout, false, {text});
-    }
+    const auto at_once = [&](int num_pieces) {
+      std::string text = dsml;
+      for (int i = 0; i < num_pieces; ++i) text += piece;
+      for (const ChatLayout layout : layouts) Parse(layout, false, {text});
+    };
+    EXPECT_TRUE(GrowsLinearly(at_once, 1000)) << piece;
   }
-  // 0.7 million pieces, and 6 MB at once. Seconds of the processor; quadratic time would take many
-  // minutes.
-  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 }  // namespace

@@ -246,7 +246,9 @@ TEST(Tokenizer, JoinsPartsOfTheSameKindHoweverTheyAreCut) {
 // C007: ids decoded one at a time and joined.
 TEST(Tokenizer, DecodesOneByOneToTheSameBytes) {
   const auto tokenizer = ParseTokenizer(V3File());
-  for (const Json& vector : ReadGoldenJson("text/tok_vectors.json").at("vectors")) {
+  const Json vectors = ReadGoldenJson("text/tok_vectors.json").at("vectors");
+  ASSERT_FALSE(vectors.empty());
+  for (const Json& vector : vectors) {
     std::string joined;
     for (const TokenId id : ToIds(vector.at("v3_ids"))) joined += tokenizer->TokenBytes(id);
     EXPECT_EQ(joined, vector.at("text").get<std::string>());

@@ -1,0 +1,16 @@
+// `hadal inspect` of a GGUF file: its keys and tensors, as a container.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace hadal {
+
+// Whether the path names a file that is or claims to be GGUF.
+bool IsGgufPath(const std::string& path);
+
+// Checks the whole container and prints it. Errors as for MappedFile::Open and ParseGguf.
+Status InspectGguf(const std::string& path, bool wants_json);
+
+}  // namespace hadal
