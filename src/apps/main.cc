@@ -36,9 +36,11 @@ int main(int argc, char** argv) {
   hadal::AddBenchCommand(&app, &body);
   hadal::AddChatCommand(&app, &body);
   hadal::AddDoctorCommand(&app, &body);
+  hadal::AddEvalCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddParseCommand(&app, &body);
+  hadal::AddQuantizeCommand(&app, &body);
   hadal::AddRenderCommand(&app, &body);
   hadal::AddRunCommand(&app, &body);
   hadal::AddServeCommand(&app, &body);

@@ -14,8 +14,11 @@ ProgressLine::ProgressLine(std::string what, int64_t total, std::string unit)
       total_(total),
       is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-ProgressLine::~ProgressLine() {
+ProgressLine::~ProgressLine() { Clear(); }
+
+void ProgressLine::Clear() {
   if (is_shown_) fmt::print(stderr, "\r\x1b[K");
+  is_shown_ = false;
 }
 
 void ProgressLine::Show(int64_t done) {

@@ -19,6 +19,8 @@ class ProgressLine {
   // At most ten times a second; more calls are cheap.
   void Show(int64_t done);
 
+  void Clear();  // before results are printed
+
  private:
   using Clock = std::chrono::steady_clock;
 

@@ -12,9 +12,9 @@
 #include "base/types.h"
 #include "convert/model_shapes.h"
 #include "convert/random_weights.h"
-#include "convert/recipe.h"
 #include "formats/sharded_writer.h"
 #include "model/model_config.h"
+#include "model/weight_formats.h"
 #include "model/weight_names.h"
 #include "sys/machine.h"
 #include "sys/thread_pool.h"
@@ -115,7 +115,8 @@ class Plan {
     }
     if (IsGrouped(options_.format)) {
       const std::optional<GroupShape> shape =
-          DefaultFormat(weight, {options_.format, options_.group_size, options_.has_zero_points});
+          DefaultFormat(weight.role, weight.shape[1],
+                        {options_.format, options_.group_size, options_.has_zero_points});
       if (shape) return PushGrouped(*shape, std::move(spec), tensor);
     }
     Push(std::move(spec), tensor);

@@ -11,19 +11,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tensor/scalar.h"
+#include "formats/safetensors_layout.h"
 
 namespace hadal {
-
-struct SafetensorsSpec {
-  std::string name;
-  DType dtype = DType::kF32;
-  std::vector<int64_t> shape;  // sizes >= 0
-};
-
-// Bytes of a tensor. kInvalidArgument, naming `path`, for a negative size, a size beyond 2^63 bits,
-// or bits that are no whole bytes.
-Result<int64_t> SpecBytes(const SafetensorsSpec& spec, const std::string& path);
 
 class SafetensorsWriter {
  public:

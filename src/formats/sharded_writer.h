@@ -12,8 +12,6 @@
 
 namespace hadal {
 
-inline constexpr int64_t kDefaultShardBytes = 4'000'000'000;
-
 class ShardedWriter {
  public:
   // Plans the files: tensors in the order of `specs`, as many in each as fit into shard_bytes, at
@@ -34,14 +32,12 @@ class ShardedWriter {
 
  private:
   struct Shard {
-    std::string name;
-    int first_spec = 0, num_specs = 0;
-    int64_t num_bytes = 0, num_written = 0;
+    ShardPlan plan;
+    int64_t num_written = 0;
     std::optional<SafetensorsWriter> writer;  // while it is being written
   };
 
   ShardedWriter() = default;
-  Status Plan(int64_t shard_bytes);
   Status Open(Shard* shard);
 
   std::string folder_;

@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "model/weight_lookup.h"
 #include "model/weight_names.h"
+#include "model/weight_slots.h"
 #include "tensor/group_tiles.h"
 #include "tensor/scalar.h"
 
@@ -61,7 +62,8 @@ class Binder {
         vector->resize(static_cast<size_t>(weight.tensor->num_elements()));
         ConvertToFloat(*weight.tensor, vector->data());
       } else {
-        QuantizedMatrix* matrix = MatrixSlot(weight);
+        QuantizedMatrix* matrix =
+            ModelMatrix(config_, weight.role, weight.layer_idx, weight.expert_idx, &model_);
         HADAL_CHECK(matrix != nullptr);
         RETURN_IF_ERROR(BindMatrix(weight, matrix));
       }
@@ -142,78 +144,6 @@ class Binder {
         return &Layer(weight.layer_idx).attention.indexer.k_norm_bias;
       case WeightRole::kCorrectionBias:
         return &Layer(weight.layer_idx).feed_forward.correction_bias;
-      default:
-        return nullptr;
-    }
-  }
-
-  QuantizedMatrix* MatrixSlot(const FoundWeight& weight) {
-    switch (weight.role) {
-      case WeightRole::kEmbedding:
-        return &model_.embedding;
-      case WeightRole::kHead:
-        return &model_.head;
-      case WeightRole::kMtpEmbedding:
-        return &model_.mtp->embedding;
-      case WeightRole::kMtpProjection:
-        return &model_.mtp->eh_proj;
-      case WeightRole::kMtpHead:
-        return &model_.mtp->head;
-      default:
-        return weight.expert_idx >= 0 ? ExpertSlot(weight.role, weight.expert_idx,
-                                                   &Layer(weight.layer_idx).feed_forward)
-                                      : LayerSlot(weight.role, &Layer(weight.layer_idx));
-    }
-  }
-
-  static QuantizedMatrix* LayerSlot(WeightRole role, LayerWeights* layer) {
-    AttentionWeights& attention = layer->attention;
-    FeedForwardWeights& feed_forward = layer->feed_forward;
-    switch (role) {
-      case WeightRole::kQ:
-        return &attention.q;
-      case WeightRole::kQA:
-        return &attention.q_a;
-      case WeightRole::kQB:
-        return &attention.q_b;
-      case WeightRole::kKvA:
-        return &attention.kv_a;
-      case WeightRole::kKvB:
-        return &attention.kv_b;
-      case WeightRole::kOut:
-        return &attention.out;
-      case WeightRole::kIndexerQB:
-        return &attention.indexer.q_b;
-      case WeightRole::kIndexerK:
-        return &attention.indexer.k;
-      case WeightRole::kIndexerWeights:
-        return &attention.indexer.weights;
-      case WeightRole::kGate:
-      case WeightRole::kSharedGate:
-        return &feed_forward.gate;
-      case WeightRole::kUp:
-      case WeightRole::kSharedUp:
-        return &feed_forward.up;
-      case WeightRole::kDown:
-      case WeightRole::kSharedDown:
-        return &feed_forward.down;
-      case WeightRole::kRouter:
-        return &feed_forward.router;
-      default:
-        return nullptr;
-    }
-  }
-
-  static QuantizedMatrix* ExpertSlot(WeightRole role, int expert_idx,
-                                     FeedForwardWeights* feed_forward) {
-    const auto expert = static_cast<size_t>(expert_idx);
-    switch (role) {
-      case WeightRole::kExpertGate:
-        return &feed_forward->expert_gate[expert];
-      case WeightRole::kExpertUp:
-        return &feed_forward->expert_up[expert];
-      case WeightRole::kExpertDown:
-        return &feed_forward->expert_down[expert];
       default:
         return nullptr;
     }
