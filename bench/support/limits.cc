@@ -48,9 +48,8 @@ Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool) {
     });
   });
   const double integer = BestTime(10, *pool, [&] {
-    pool->ParallelFor(pool->num_threads(), [&](int, int) {
-      benchmark::DoNotOptimize(kernels.integer_probe(kRounds));
-    });
+    pool->ParallelFor(pool->num_threads(),
+                      [&](int, int) { benchmark::DoNotOptimize(kernels.integer_probe(kRounds)); });
   });
   const double rounds = static_cast<double>(kRounds) * pool->num_threads();
   return {static_cast<double>(probe.bytes()) / read, rounds * kProbeOps / operate,

@@ -34,8 +34,8 @@ struct Work {
   double bytes, ops;
 };
 
-// Sets the counters GB/s, Gop/s, read%, ops% and integer% from the times of the calls, in seconds of all
-// threads together. Changes the order of `seconds`.
+// Sets the counters GB/s, Gop/s, read%, ops% and integer% from the times of the calls, in seconds
+// of all threads together. Changes the order of `seconds`.
 void Report(benchmark::State& state, const Work& work, const Limits& before, const Limits& after,
             const ThreadPool& pool, std::vector<double>* seconds);
 

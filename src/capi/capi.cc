@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
 #include "capi/hadal.h"
+#include "engine/engine.h"
 
 struct hadal_engine {
   std::unique_ptr<hadal::Engine> engine;

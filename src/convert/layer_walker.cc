@@ -86,8 +86,8 @@ Status LayerWalker::Prepare() {
   for (const auto& window : windows_) longest = std::max(longest, static_cast<int>(window.size()));
   // Enough for the windows of the MTP module too, which are packed anew.
   const int num_blocks = std::max(kStepBlocks, CeilDiv(longest, kBlockTokens));
-  ASSIGN_OR_RETURN(
-      cache_, LatentCache::Create(config_, config_.num_stored_layers(), num_blocks, &backend_));
+  ASSIGN_OR_RETURN(cache_, LatentCache::Create(config_, config_.num_stored_layers(), num_blocks,
+                                               CacheType::kF32, &backend_));
   ASSIGN_OR_RETURN(activations_, Activations::Create(config_, max_tokens, 1, &backend_));
   RETURN_IF_ERROR(backend_.Prepare({.max_step_tokens = std::max(max_tokens, kMaxExpertBatchRows),
                                     .max_context_tokens = longest,

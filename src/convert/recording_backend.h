@@ -27,6 +27,7 @@ class RecordingBackend final : public Backend {
   std::string kernels_name() const override { return inner_->kernels_name(); }
   int num_threads() const override { return inner_->num_threads(); }
   Result<Buffer> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
+  void Upload(std::span<const std::byte> host, std::byte* to) override { inner_->Upload(host, to); }
   Status Prepare(const BackendLimits& limits) override { return inner_->Prepare(limits); }
 
   void Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) override {
@@ -63,7 +64,7 @@ class RecordingBackend final : public Backend {
     inner_->GatedMatMul(x, gate, up, out);
   }
   void Rope(const RopeArgs& args) override { inner_->Rope(args); }
-  void StoreRows(ConstFloatMatrix rows, IndexView slots, FloatMatrix cache) override {
+  void StoreRows(ConstFloatMatrix rows, IndexView slots, CacheRows cache) override {
     inner_->StoreRows(rows, slots, cache);
   }
   void GatherRows(ConstFloatMatrix x, IndexView rows, FloatMatrix out) override {

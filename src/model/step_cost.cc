@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <span>
 
+#include "model/attention_cost.h"
+
 namespace hadal {
 namespace {
 

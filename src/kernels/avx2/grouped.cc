@@ -9,9 +9,9 @@
 namespace hadal::avx2 {
 namespace {
 
-constexpr int kFewRows = 4;     // taken from the stored bytes
-constexpr int kRowTile = 4;     // of many rows: eight sums in registers
-constexpr int kRowBlock = 64;   // whose totals (4 KB) and x stay in the near caches
+constexpr int kFewRows = 4;    // taken from the stored bytes
+constexpr int kRowTile = 4;    // of many rows: eight sums in registers
+constexpr int kRowBlock = 64;  // whose totals (4 KB) and x stay in the near caches
 constexpr int kPanelCols = 512;
 
 // Sixteen outputs of a weight.
