@@ -7,6 +7,7 @@
 #include "base/types.h"
 #include "model/decoder_layer.h"
 #include "model/mla_attention.h"
+#include "model/widest_input.h"
 
 namespace hadal {
 namespace {
@@ -96,7 +97,8 @@ Status LayerWalker::Prepare() {
                                     .num_experts_per_tok = config_.num_experts_per_tok,
                                     .n_routed_experts = config_.n_routed_experts,
                                     .moe_intermediate_size = config_.moe_intermediate_size,
-                                    .index_n_heads = config_.index_n_heads}));
+                                    .index_n_heads = config_.index_n_heads,
+                                    .widest_input = WidestInput(config_)}));
   hidden_.resize(tokens_.size() * static_cast<size_t>(config_.hidden_size));
   for (const Step& step : steps_) {
     backend_.Embed(std::span(tokens_).subspan(step.first_row, static_cast<size_t>(step.num_tokens)),

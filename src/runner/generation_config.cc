@@ -50,7 +50,7 @@ Status ReadGenerationConfig(const Json& config, const std::string& what, ModelIn
   RETURN_IF_ERROR(CheckRange(temperature, 0.0, 100.0, "temperature", what));
   RETURN_IF_ERROR(CheckRange(top_p, 0.0, 1.0, "top_p", what));
   RETURN_IF_ERROR(CheckRange(min_p, 0.0, 1.0, "min_p", what));
-  RETURN_IF_ERROR(CheckRange(repetition, 1e-3, 1e3, "repetition_penalty", what));
+  RETURN_IF_ERROR(CheckRange(repetition, 0.01, 100.0, "repetition_penalty", what));
   sampling.repetition_penalty = static_cast<float>(repetition);
   if (!do_sample) return Status::Ok();
   sampling.temperature = static_cast<float>(temperature);

@@ -8,6 +8,7 @@
 #include "backend/profiling_backend.h"
 #include "base/log.h"
 #include "model/cache_size.h"
+#include "model/widest_input.h"
 #include "sys/machine.h"
 
 namespace hadal {
@@ -58,13 +59,6 @@ int64_t MaxResidentBytes(WeightMemory memory) {
       break;
   }
   return AvailableMemoryBytes() / 2;
-}
-
-// Input features of the widest matrix.
-int WidestInput(const ModelConfig& config) {
-  return std::max({2 * config.hidden_size, config.intermediate_size,
-                   config.n_shared_experts * config.moe_intermediate_size,
-                   config.num_attention_heads * config.v_head_dim, config.q_lora_rank});
 }
 
 }  // namespace

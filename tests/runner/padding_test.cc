@@ -38,7 +38,8 @@ Result<LoadedModel> LoadPoisoned(const std::string& name) {
     FillWithNan(matrix);
   }
   for (int layer = 0; layer < loaded.model->config().num_hidden_layers; ++layer) {
-    FillWithNan(loaded.cache.latents(layer));
+    const CacheRows rows = loaded.cache.latents(layer);  // kF32
+    FillWithNan({reinterpret_cast<float*>(rows.data), rows.rows, rows.cols, rows.cols});
   }
   return loaded;
 }
