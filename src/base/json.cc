@@ -62,6 +62,10 @@ Result<Json> ParseJson(std::string_view text, std::string_view what) {
   } catch (const Json::parse_error& error) {
     return Status::Corrupt(
         fmt::format("{}: expected JSON, found a fault at byte {}", what, error.byte));
+  } catch (const Json::exception&) {
+    // The grammar holds, but a number is beyond what a double can hold.
+    return Status::Corrupt(
+        fmt::format("{}: expected JSON with numbers up to 1.8e308, found a larger one", what));
   }
   return Status::Corrupt(fmt::format("{}: expected JSON", what));
 }

@@ -114,7 +114,7 @@ class Chat(unittest.TestCase):
         chunks = deltas(found)
         self.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant", "content": ""})
         self.assertEqual(chunks[-1]["choices"][0]["delta"], {})
-        self.assertGreater(len(chunks), 4)
+        self.assertGreater(len(chunks), 2)  # pieces that are ready together may come as one
         self.assertEqual(len({chunk["id"] for chunk in chunks}), 1)
         message = joined(chunks)
         self.assertEqual((message["role"], message["content"], message["finish"]), ("assistant", PARIS, "stop"))
