@@ -30,7 +30,8 @@ fi
 install_clients() {
   [ "${1:-build}" != build ] || return 0
   clients="$(dirname "$0")/../tests/clients"
-  [ "$clients/package-lock.json" -nt "$clients/node_modules/.package-lock.json" ] || return 0
+  installed="$clients/node_modules/.package-lock.json"
+  if [ -e "$installed" ] && [ ! "$clients/package-lock.json" -nt "$installed" ]; then return 0; fi
   echo "Installing with npm: the clients in tests/clients"
   (cd "$clients" && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json)
 }
