@@ -9,7 +9,7 @@
 namespace hadal::avx2 {
 namespace {
 
-constexpr int kFewRows = 4;    // taken from the stored bytes
+constexpr int kFewRows = 12;   // up to so many, a panel costs more than it saves
 constexpr int kRowTile = 4;    // of many rows: eight sums in registers
 constexpr int kRowBlock = 64;  // whose totals (4 KB) and x stay in the near caches
 constexpr int kPanelCols = 512;
@@ -108,17 +108,21 @@ inline void WriteTotals(const float* totals, int num_outputs, bool accumulate, f
   }
 }
 
+// The weights as stored, for four rows at a time.
 template <QuantFormat format, bool kZeros, int kGroup>
 void FewRows(const Tile& tile, const XRows& x, int t, int num_rows, float* totals) {
+  for (; num_rows >= 4; num_rows -= 4, t += 4, totals += 4 * kTileRows) {
+    AddStored<format, kZeros, kGroup, 4>(tile, x, t, totals);
+  }
   switch (num_rows) {
-    case 1:
-      return AddStored<format, kZeros, kGroup, 1>(tile, x, t, totals);
-    case 2:
-      return AddStored<format, kZeros, kGroup, 2>(tile, x, t, totals);
     case 3:
       return AddStored<format, kZeros, kGroup, 3>(tile, x, t, totals);
+    case 2:
+      return AddStored<format, kZeros, kGroup, 2>(tile, x, t, totals);
+    case 1:
+      return AddStored<format, kZeros, kGroup, 1>(tile, x, t, totals);
     default:
-      return AddStored<format, kZeros, kGroup, 4>(tile, x, t, totals);
+      return;
   }
 }
 
@@ -136,10 +140,9 @@ void ManyRows(const Tile& tile, const XRows& x, int t, int num_rows, float* tota
     for (; r + kRowTile <= num_rows; r += kRowTile) {
       AddPanel<format, kZeros, kGroup, kRowTile>(panel, x, t + r, x_offset, totals + r * kTileRows);
     }
-    for (; r < num_rows; ++r) {
-      AddPanel<format, kZeros, kGroup, 1>(panel, x, t + r, x_offset, totals + r * kTileRows);
-    }
   }
+  const int done = num_rows / kRowTile * kRowTile;
+  FewRows<format, kZeros, kGroup>(tile, x, t + done, num_rows - done, totals + done * kTileRows);
 }
 
 template <QuantFormat format, bool kZeros, int kGroup>
