@@ -101,6 +101,8 @@ class Session : public SessionBase, public std::enable_shared_from_this<Session<
  private:
   using Parser = http::request_parser<http::string_body>;
 
+  static constexpr size_t kFirstReadBytes = 4096;
+
   beast::tcp_stream& tcp() { return beast::get_lowest_layer(stream_); }
 
   // One request and its reply. False: the connection ends.
@@ -138,26 +140,21 @@ class Session : public SessionBase, public std::enable_shared_from_this<Session<
     co_return co_await Answer(request, std::move(parser.get().body()), &end);
   }
 
-  // Until the first byte of a request, or the time of an idle connection is over.
+  // Until the first bytes of a request are in `buffer_`, or the time of an idle connection is over.
+  // They are read through the stream: the socket can be silent while the layer of TLS holds bytes
+  // that came with the end of the handshake.
   asio::awaitable<bool> WaitForRequest() {
     // While the server drains, a new connection may still ask how it is.
     if (state_->is_draining && num_served_ > 0) co_return false;
     if (buffer_.size() > 0) co_return true;
-    if constexpr (std::is_same_v<Stream, TlsStream>) {
-      if (SSL_pending(stream_.native_handle()) > 0) co_return true;
-    }
     is_idle_ = true;
-    news_.expires_after(state_->is_draining ? Millis(1000)
+    tcp().expires_after(state_->is_draining ? Millis(1000)
                         : num_served_ == 0  ? state_->limits.header_timeout
                                             : state_->limits.idle_timeout);
-    auto self = this->shared_from_this();
-    news_.async_wait([self](beast::error_code error) {
-      if (!error && self->is_idle_) self->Close();
-    });
-    const auto [error] =
-        co_await tcp().socket().async_wait(asio::ip::tcp::socket::wait_read, kToken);
+    const auto [error, count] =
+        co_await stream_.async_read_some(buffer_.prepare(kFirstReadBytes), kToken);
+    buffer_.commit(count);
     is_idle_ = false;
-    news_.cancel();
     co_return !error;
   }
 

@@ -76,13 +76,8 @@ class Flags(unittest.TestCase):
             self.assertNotIn("very-secret", server.errors)
 
     def test_speaks_tls(self):
-        if shutil.which("openssl") is None:
-            self.skipTest("openssl is not there to make a certificate")
         with tempfile.TemporaryDirectory() as folder:
-            cert, key = (str(pathlib.Path(folder) / name) for name in ("cert.pem", "key.pem"))
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                            "-nodes", "-keyout", key, "-out", cert, "-days", "1", "-subj", "/CN=localhost", "-addext",
-                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+            cert, key = self.make_certificate(folder)
             with Server("--tls-cert", cert, "--tls-key", key, "--quiet") as server:
                 self.assertTrue(server.url.startswith("https://"))
                 context = ssl.create_default_context(cafile=cert)
@@ -103,6 +98,41 @@ class Flags(unittest.TestCase):
                     found = connection.getresponse().read().decode()
                     connection.close()
                 self.assertIn('hadal_sequences_ended_total{reason="cancelled"} 1', found)
+
+    def test_a_request_that_comes_with_the_end_of_the_handshake_is_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = self.make_certificate(folder)
+            with Server("--tls-cert", cert, "--tls-key", key, "--quiet") as server:
+                context = ssl.create_default_context(cafile=cert)
+                incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+                tls = context.wrap_bio(incoming, outgoing, server_hostname=server.host)
+                with socket.create_connection((server.host, server.port), timeout=10) as connection:
+                    while True:
+                        try:
+                            tls.do_handshake()
+                            break
+                        except ssl.SSLWantReadError:
+                            connection.sendall(outgoing.read())
+                            incoming.write(connection.recv(65536))
+                    tls.write(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    connection.sendall(outgoing.read())  # the handshake's last message and the request, at once
+                    answer = b""
+                    while b"\r\n" not in answer:
+                        incoming.write(connection.recv(65536))
+                        try:
+                            answer += tls.read(65536)
+                        except ssl.SSLWantReadError:
+                            pass
+                self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer)
+
+    def make_certificate(self, folder):
+        if shutil.which("openssl") is None:
+            self.skipTest("openssl is not there to make a certificate")
+        cert, key = (str(pathlib.Path(folder) / name) for name in ("cert.pem", "key.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-keyout", key, "-out", cert, "-days", "1", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        return cert, key
 
 
 class Signals(unittest.TestCase):
