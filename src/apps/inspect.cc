@@ -17,6 +17,7 @@
 #include "apps/units.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "formats/checksum_file.h"
 
 namespace hadal {
 namespace {
@@ -219,7 +220,10 @@ Status RunInspect(const InspectFlags& flags) {
     RETURN_IF_ERROR(InspectGguf(path, flags.wants_json));
   } else {
     ASSIGN_OR_RETURN(const InspectReport report, InspectCheckpoint(path));
-    if (flags.wants_check) RETURN_IF_ERROR(CheckWeightsAreFinite(*report.checkpoint));
+    if (flags.wants_check) {
+      RETURN_IF_ERROR(VerifyChecksums(*report.checkpoint));
+      RETURN_IF_ERROR(CheckWeightsAreFinite(*report.checkpoint));
+    }
     if (flags.wants_json) {
       PrintJson(report, flags.wants_tensors);
     } else {
@@ -244,7 +248,8 @@ void AddInspectCommand(CLI::App* app, CommandBody* body) {
   command->add_option("PATH", flags->path, "Model folder or file (default: the bundled model)");
   command->add_flag("--tensors", flags->wants_tensors, "List every tensor");
   command->add_flag("--check", flags->wants_check,
-                    "Read every weight and fail when one is not a finite number");
+                    "Read every weight and fail when one is not a finite number, or not what\n"
+                    "its checksum says where the folder has checksums");
   command->add_flag("--json", flags->wants_json, "One JSON object");
   command->callback([flags, body] { *body = [flags] { return RunInspect(*flags); }; });
 }

@@ -9,25 +9,34 @@
 namespace hadal {
 namespace fs = std::filesystem;
 
-std::string BundledModelPath() {
+namespace {
+
+// The first place where `name` lies among the bundled models, or the last place.
+std::string BundledPath(const std::string& name) {
   std::vector<fs::path> places;
   if (const char* dir = std::getenv("HADAL_MODELS_DIR"); dir != nullptr && *dir != '\0') {
-    places.emplace_back(fs::path(dir) / "tiny");
+    places.push_back(fs::path(dir) / name);
   }
   std::error_code ignored;  // without /proc the places beside the executable are left out
   const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
   if (!executable.empty()) {
     const fs::path folder = executable.parent_path();
-    places.push_back(folder / "../../models/tiny");  // build/release/hadal of a source tree
-    places.push_back(folder / "models/tiny");        // an unpacked archive
-    places.push_back(folder / "../share/hadal/models/tiny");  // an installed prefix
+    places.push_back(folder / "../../models" / name);  // build/release/hadal of a source tree
+    places.push_back(folder / "models" / name);        // an unpacked archive
+    places.push_back(folder / "../share/hadal/models" / name);  // an installed prefix
   }
-  places.emplace_back(HADAL_SOURCE_DIR "/models/tiny");
+  places.push_back(fs::path(HADAL_SOURCE_DIR "/models") / name);
   for (const fs::path& place : places) {
-    if (fs::is_directory(place, ignored)) return place.lexically_normal().string();
+    if (fs::exists(place, ignored)) return place.lexically_normal().string();
   }
   return places.back().string();
 }
+
+}  // namespace
+
+std::string BundledModelPath() { return BundledPath("tiny"); }
+
+std::string BundledCalibrationPath() { return BundledPath("calibration/texts.json"); }
 
 Result<std::string> ModelFolderPath(const std::string& path) {
   if (path.empty()) return BundledModelPath();

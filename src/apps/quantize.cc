@@ -16,6 +16,7 @@
 #include "convert/quantize_checkpoint.h"
 #include "evaluate/text_windows.h"
 #include "formats/resumable_writer.h"
+#include "model/weight_formats.h"
 #include "sys/mapped_file.h"
 #include "text/tokenizer.h"
 
@@ -26,9 +27,9 @@ constexpr int64_t kMaxRecipeBytes = 1 << 24;
 
 struct QuantizeFlags {
   QuantizeOptions options;
-  GroupShape shape;
+  GroupShape shape{.group_size = 0};  // 0: of the format
   std::string recipe_path, calibration_path;
-  WindowOptions windows{.window_tokens = 512, .max_tokens = 65536, .has_specials = true};
+  WindowOptions windows{.window_tokens = 512, .max_tokens = 32768, .has_specials = true};
   bool force = false, json = false;
 };
 
@@ -36,17 +37,25 @@ const std::map<std::string, QuantFormat> kFormats = {{"int8", QuantFormat::kInt8
                                                      {"int4", QuantFormat::kInt4Group}};
 
 Result<Recipe> ReadRecipe(const QuantizeFlags& flags) {
-  if (flags.recipe_path.empty()) return Recipe(flags.shape);
+  GroupShape shape = flags.shape;
+  if (shape.group_size == 0) shape.group_size = DefaultGroupSize(shape.format);
+  if (flags.recipe_path.empty()) return Recipe(shape);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.recipe_path, kMaxRecipeBytes));
-  return Recipe::Parse(text, flags.shape, flags.recipe_path);
+  return Recipe::Parse(text, shape, flags.recipe_path);
 }
 
+// Without a path the bundled text serves, where the model has a tokenizer to read it with.
 Status ReadCalibration(const QuantizeFlags& flags, QuantizeOptions* options) {
-  if (flags.calibration_path.empty()) return Status::Ok();
+  if (flags.calibration_path == "none") return Status::Ok();
   ASSIGN_OR_RETURN(const std::string folder, ModelFolderPath(options->source));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(folder));
-  ASSIGN_OR_RETURN(options->calibration,
-                   ReadWindows(*tokenizer, flags.calibration_path, flags.windows));
+  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(folder);
+  if (flags.calibration_path.empty() && tokenizer.status().code() == StatusCode::kNotFound) {
+    return Status::Ok();
+  }
+  RETURN_IF_ERROR(tokenizer.status());
+  const std::string path =
+      flags.calibration_path.empty() ? BundledCalibrationPath() : flags.calibration_path;
+  ASSIGN_OR_RETURN(options->calibration, ReadWindows(**tokenizer, path, flags.windows));
   return Status::Ok();
 }
 
@@ -122,15 +131,15 @@ void AddQuantizeCommand(CLI::App* app, CommandBody* body) {
       ->transform(CLI::CheckedTransformer(kFormats));
   command
       ->add_option("--group-size", flags->shape.group_size,
-                   "Columns that share a scale: 32, 64, 128")
-      ->check(CLI::IsMember({32, 64, 128}))
-      ->capture_default_str();
+                   "Columns that share a scale: 32, 64 (default for int8) or 128 (for int4)")
+      ->check(CLI::IsMember({32, 64, 128}));
   command->add_flag("--zero-points", flags->shape.has_zero_points, "int4 with zero points");
   command->add_option(
       "--recipe", flags->recipe_path,
       "JSON file with rules: which tensors get which format (docs/quantisation.md)");
   command->add_option("--calibration", flags->calibration_path,
-                      "Text to weigh errors by: plain text, a .json list, or .jsonl lines");
+                      "Text to weigh errors by: plain text, a .json list or .jsonl lines; "
+                      "none: by size alone, quick (default: a bundled text)");
   command
       ->add_option("--calibration-tokens", flags->windows.max_tokens,
                    "Tokens of the calibration text")

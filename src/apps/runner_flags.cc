@@ -1,11 +1,13 @@
 #include "apps/runner_flags.h"
 
 #include <map>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "apps/model_path.h"
 #include "base/json.h"
+#include "model/weight_formats.h"
 #include "sys/mapped_file.h"
 
 namespace hadal {
@@ -25,6 +27,9 @@ const std::map<std::string, WeightMemory> kWeightMemories = {{"auto", WeightMemo
                                                              {"mapped", WeightMemory::kMapped},
                                                              {"copied", WeightMemory::kCopied}};
 const std::map<std::string, bool> kActivations = {{"int8", false}, {"float32", true}};
+
+const std::map<std::string, QuantFormat> kGroupedFormats = {{"int8", QuantFormat::kInt8Group},
+                                                            {"int4", QuantFormat::kInt4Group}};
 
 }  // namespace
 
@@ -58,6 +63,27 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
       ->add_option("--activations", options->keeps_float_activations,
                    "Inputs of INT8 and INT4 weights: int8 (fast, the default) or float32")
       ->transform(CLI::CheckedTransformer(kActivations));
+  // The two flags come in any order; 0: the group size of the format.
+  auto group_size = std::make_shared<int>(0);
+  command
+      ->add_option_function<QuantFormat>(
+          "--format",
+          [options, group_size](const QuantFormat& format) {
+            const int size = *group_size > 0 ? *group_size : DefaultGroupSize(format);
+            options->weight_format = GroupShape{format, size, false};
+          },
+          "Round wide weights at load: int8 or int4 (quickly; `hadal quantize` does it better)")
+      ->transform(CLI::CheckedTransformer(kGroupedFormats));
+  command
+      ->add_option_function<int>(
+          "--group-size",
+          [options, group_size](const int& size) {
+            *group_size = size;
+            if (options->weight_format) options->weight_format->group_size = size;
+          },
+          "Columns that share a scale, with --format: 32, 64 (default for int8)\n"
+          "or 128 (for int4)")
+      ->check(CLI::IsMember({32, 64, 128}));
   command
       ->add_option("--chunk", options->max_step_tokens,
                    "Tokens of a prompt that are read in one step")

@@ -12,13 +12,14 @@
 #include "apps/units.h"
 #include "base/json.h"
 #include "convert/synthesize.h"
+#include "model/weight_formats.h"
 
 namespace hadal {
 namespace {
 
 struct SynthFlags {
   std::string folder;
-  SynthOptions options;
+  SynthOptions options{.group_size = 0};  // 0: of the format
   bool force = false, no_mtp = false, json = false;
 };
 
@@ -31,6 +32,7 @@ Status RunSynth(const SynthFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   SynthOptions options = flags.options;
   options.has_mtp = !flags.no_mtp;
+  if (options.group_size == 0) options.group_size = DefaultGroupSize(options.format);
   RETURN_IF_ERROR(SynthConfig(options).status());  // before a folder is made
   RETURN_IF_ERROR(MakeOutputFolder(flags.folder, flags.force));
   std::unique_ptr<ProgressLine> line;
@@ -82,9 +84,9 @@ void AddSynthCommand(CLI::App* app, CommandBody* body) {
   command->add_option("--format", options->format, "bf16, fp8, int8 or int4 (default: bf16)")
       ->transform(CLI::CheckedTransformer(kFormats));
   command
-      ->add_option("--group-size", options->group_size, "Columns that share a scale: 32, 64, 128")
-      ->check(CLI::IsMember({32, 64, 128}))
-      ->capture_default_str();
+      ->add_option("--group-size", options->group_size,
+                   "Columns that share a scale: 32, 64 (default for int8) or 128 (for int4)")
+      ->check(CLI::IsMember({32, 64, 128}));
   command->add_flag("--zero-points", options->has_zero_points, "int4 with zero points");
   command->add_option("--seed", options->seed, "Seed of the weights")->capture_default_str();
   command->add_option("--threads", options->num_threads, "Threads (0: all usable cores)")

@@ -14,6 +14,7 @@
 #include "convert/layer_walker.h"
 #include "convert/quantize_plan.h"
 #include "convert/weight_rounding.h"
+#include "formats/checksum_file.h"
 #include "formats/resumable_writer.h"
 #include "formats/sharded_writer.h"
 #include "model/weight_slots.h"
@@ -297,7 +298,9 @@ Result<QuantizeReport> QuantizeCheckpoint(const QuantizeOptions& options,
   ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));
   ASSIGN_OR_RETURN(const QuantizePlan plan, PlanQuantization(*checkpoint, config, options.recipe));
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                   CreateBackend({.num_threads = options.num_threads, .kernels = options.kernels}));
+                   CreateBackend({.num_threads = options.num_threads,
+                                  .kernels = options.kernels,
+                                  .activations = ActivationFormat::kFloat32}));
   ASSIGN_OR_RETURN(ResumableWriter writer,
                    ResumableWriter::Open(options.folder, plan.specs,
                                          Fingerprint(options, *checkpoint), options.shard_bytes));

@@ -144,6 +144,9 @@ WeightTarget Recipe::TargetOf(const ExpectedWeight& weight) const {
     if (rule.target.kind == Kind::kGrouped && !can_be_grouped) return {};
     return rule.target;
   }
+  if (weight.role == WeightRole::kKvB && shape_.format == QuantFormat::kInt4Group) {
+    return {Kind::kFp8, {}};
+  }
   const std::optional<GroupShape> shape = DefaultFormat(weight.role, weight.shape[1], shape_);
   if (!shape) return {};
   return {Kind::kGrouped, *shape};

@@ -21,7 +21,7 @@ struct WeightTarget {
 };
 
 // Rules over tensor names; the first that matches decides, and without one the default of
-// weight_formats.h.
+// weight_formats.h. kv_b, which cannot be grouped, is FP8 then when the others have four bits.
 class Recipe {
  public:
   Recipe() = default;

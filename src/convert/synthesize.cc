@@ -113,6 +113,9 @@ class Plan {
     if (options_.format == QuantFormat::kF8Block128 && IsFp8(weight)) {
       return PushFp8(std::move(spec), tensor);
     }
+    if (options_.format == QuantFormat::kInt4Group && weight.role == WeightRole::kKvB) {
+      return PushFp8(std::move(spec), tensor);  // as a quantised model has it
+    }
     if (IsGrouped(options_.format)) {
       const std::optional<GroupShape> shape =
           DefaultFormat(weight.role, weight.shape[1],

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/checksum.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "formats/checksum_file.h"
 #include "formats/sharded_writer.h"
 #include "sys/mapped_file.h"
 
@@ -40,8 +40,6 @@ Status WriteAll(int fd, std::span<const std::byte> bytes, int64_t offset, const 
   }
   return Status::Ok();
 }
-
-std::string Hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
 }  // namespace
 
@@ -179,7 +177,7 @@ Status ResumableWriter::State::OpenFile(File* file) {
 
 void ResumableWriter::State::DropDamaged() {
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (!checksums[i].empty() && Hex(Checksum(BytesOf(static_cast<int>(i)))) != checksums[i]) {
+    if (!checksums[i].empty() && ChecksumHex(BytesOf(static_cast<int>(i))) != checksums[i]) {
       checksums[i].clear();
     }
   }
@@ -245,21 +243,21 @@ Status ResumableWriter::Put(int spec_idx, std::span<const std::byte> bytes) {
   HADAL_CHECK(static_cast<int64_t>(bytes.size()) == slot.num_bytes);
   const State::File& file = state_->FileOf(spec_idx);
   RETURN_IF_ERROR(WriteAll(file.fd, bytes, slot.file_offset, file.path));
-  const std::string checksum = Hex(Checksum(bytes));
+  const std::string checksum = ChecksumHex(bytes);
   state_->checksums[static_cast<size_t>(spec_idx)] = checksum;
   return state_->AppendLine(
       {{"tensor", state_->specs[static_cast<size_t>(spec_idx)].name}, {"checksum", checksum}});
 }
 
 Status ResumableWriter::Finish() {
-  Json checksums = {{"algorithm", "hadal-64"}, {"tensors", Json::object()}};
+  Json checksums = {{"algorithm", kChecksumAlgorithm}, {"tensors", Json::object()}};
   for (size_t i = 0; i < state_->specs.size(); ++i) {
     const std::string& name = state_->specs[i].name;
     if (state_->checksums[i].empty()) {
       return Status::InvalidArgument(
           fmt::format("{}: tensor {}: expected to be written", state_->folder, Quoted(name)));
     }
-    const std::string found = Hex(Checksum(state_->BytesOf(static_cast<int>(i))));
+    const std::string found = ChecksumHex(state_->BytesOf(static_cast<int>(i)));
     if (found != state_->checksums[i]) {
       return Status::Corrupt(fmt::format(
           "{}: tensor {}: checksum: expected {}, as written, found {} when read back",

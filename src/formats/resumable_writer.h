@@ -1,6 +1,7 @@
 // Writes the weights of a model folder so that work that ended at any moment goes on where it was.
 // While it is under way each file has the suffix ".partial" and its full size, and a journal says
-// which tensors are complete and what their checksums are.
+// which tensors are complete and what their checksums are. A finished folder has checksum_file.h's
+// file.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,6 @@
 #include "formats/safetensors_writer.h"
 
 namespace hadal {
-
-// The file with the checksums of a finished folder: {"algorithm": ..., "tensors": {name: hex}}.
-inline constexpr const char* kChecksumFile = "checksums.json";
 
 class ResumableWriter {
  public:

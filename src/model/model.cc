@@ -5,15 +5,20 @@
 
 #include "model/mtp_input.h"
 #include "model/resident_weights.h"
+#include "model/round_weights.h"
 
 namespace hadal {
 
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoint,
-                                           int64_t max_resident_bytes, Backend* backend) {
+                                           const ModelLoadOptions& options, Backend* backend) {
   ASSIGN_OR_RETURN(ModelConfig config,
                    ModelConfig::Parse(checkpoint->config(), checkpoint->folder() + "/config.json"));
   ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));
-  if (ResidentBytes(weights) <= max_resident_bytes) {
+  if (options.weight_format) {
+    const Status status = RoundWeights(config, *options.weight_format, backend, &weights);
+    if (!status.ok()) return status.Annotate(checkpoint->path());
+    config.has_grouped_weights = true;
+  } else if (ResidentBytes(weights) <= options.max_resident_bytes) {
     RETURN_IF_ERROR(MakeResident(*checkpoint, backend, &weights));
   }
   return std::unique_ptr<Model>(

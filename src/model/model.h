@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,13 +20,21 @@
 
 namespace hadal {
 
+struct ModelLoadOptions {
+  // Weights that take no more than this are copied out of their files (see resident_weights.h).
+  int64_t max_resident_bytes = -1;
+  // What wide weights are rounded to (see round_weights.h), instead of being copied; empty: they
+  // stay as they are.
+  std::optional<GroupShape> weight_format = {};
+};
+
 class Model {
  public:
-  // Binds the weights of an open checkpoint, whose mapping the model keeps alive, and copies them
-  // when they take no more than `max_resident_bytes` (see resident_weights.h). kCorrupt and
-  // kUnsupported as in ModelConfig::Parse and BindWeights; kResourceExhausted when memory is short.
+  // Binds the weights of an open checkpoint, whose mapping the model keeps alive. kCorrupt and
+  // kUnsupported as in ModelConfig::Parse and BindWeights; kResourceExhausted when memory is short;
+  // others as in RoundWeights.
   static Result<std::unique_ptr<Model>> Load(std::unique_ptr<Checkpoint> checkpoint,
-                                             int64_t max_resident_bytes, Backend* backend);
+                                             const ModelLoadOptions& options, Backend* backend);
 
   const ModelConfig& config() const { return config_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }

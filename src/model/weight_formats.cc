@@ -18,11 +18,26 @@ bool CanBeGrouped(WeightRole role, int64_t cols) {
 
 std::optional<GroupShape> DefaultFormat(WeightRole role, int64_t cols, const GroupShape& shape) {
   if (!CanBeGrouped(role, cols)) return std::nullopt;
-  const bool is_head = role == WeightRole::kHead || role == WeightRole::kMtpHead;
-  if (is_head && shape.format == QuantFormat::kInt4Group) {
-    return GroupShape{QuantFormat::kInt8Group, kHeadGroupSize, false};
+  if (shape.format != QuantFormat::kInt4Group) return shape;
+  switch (role) {
+    case WeightRole::kHead:
+    case WeightRole::kMtpHead:
+      return GroupShape{QuantFormat::kInt8Group, 32, false};
+    case WeightRole::kGate:
+    case WeightRole::kUp:
+    case WeightRole::kDown:
+      return GroupShape{QuantFormat::kInt8Group, 128, false};
+    case WeightRole::kQ:
+    case WeightRole::kQA:
+    case WeightRole::kQB:
+    case WeightRole::kKvA:
+    case WeightRole::kOut:
+    case WeightRole::kIndexerQB:
+    case WeightRole::kIndexerK:
+      return GroupShape{QuantFormat::kInt4Group, 32, shape.has_zero_points};
+    default:
+      return shape;
   }
-  return shape;
 }
 
 }  // namespace hadal

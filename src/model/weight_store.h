@@ -71,7 +71,7 @@ struct ModelWeights {
   QuantizedMatrix head;           // [vocab_size, hidden_size]; the embedding where they are tied
   std::optional<MtpWeights> mtp;  // absent when the config or the checkpoint has none
 
-  Buffer resident;  // the matrices, when they were copied out of the files
+  Buffer resident;  // the matrices, when they were copied out of the files or rounded at load
 
   // Scales that the file holds in a narrower type, as float32; matrices point into them.
   std::vector<std::unique_ptr<float[]>> converted_scales;

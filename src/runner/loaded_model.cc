@@ -90,7 +90,9 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
   ASSIGN_OR_RETURN(loaded.model,
-                   Model::Load(std::move(checkpoint), MaxResidentBytes(options.weight_memory),
+                   Model::Load(std::move(checkpoint),
+                               {.max_resident_bytes = MaxResidentBytes(options.weight_memory),
+                                .weight_format = options.weight_format},
                                loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
   const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;

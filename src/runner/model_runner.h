@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "batch/batch_plan.h"
 #include "batch/sampling_params.h"
 #include "batch/step_result.h"
+#include "tensor/block_layout.h"
 
 namespace hadal {
 
@@ -41,6 +43,8 @@ struct RunnerOptions {
   // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
   // to bytes: slow, to measure against.
   bool keeps_float_activations = false;
+  // What wide weights are rounded to when they are loaded; empty: they stay as they are.
+  std::optional<GroupShape> weight_format = {};
   // Where to note the time of each operation; null: nowhere.
   std::shared_ptr<StepProfile> profile = nullptr;
   int max_step_tokens = 512;  // new tokens of a step, all sequences together

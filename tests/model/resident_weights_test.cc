@@ -63,7 +63,8 @@ TEST(ResidentWeights, AModelThatIsTooLargeStaysMapped) {
   EXPECT_GT(ResidentBytes(bound.weights), 0);
   for (const int64_t limit : {ResidentBytes(bound.weights) - 1, ResidentBytes(bound.weights)}) {
     auto checkpoint = std::move(Checkpoint::Open(GoldenModelPath("v2-lite-f32"))).value();
-    EXPECT_TRUE(Model::Load(std::move(checkpoint), limit, backend.get()).ok());
+    EXPECT_TRUE(
+        Model::Load(std::move(checkpoint), {.max_resident_bytes = limit}, backend.get()).ok());
   }
 }
 

@@ -44,16 +44,32 @@ TEST(DefaultFormat, HeadsHaveEightBits) {
   EXPECT_EQ(FormatsOfV32(eight).at("lm_head.weight"), eight);
 }
 
-TEST(DefaultFormat, AllOtherMatricesAreGrouped) {
+TEST(DefaultFormat, DenseLayersHaveEightBitsAndAttentionFineGroups) {
+  const auto formats = FormatsOfV32({QuantFormat::kInt4Group, 128, false});
+  for (const char* name :
+       {"model.layers.0.mlp.gate_proj.weight", "model.layers.2.mlp.up_proj.weight",
+        "model.layers.0.mlp.down_proj.weight"}) {
+    EXPECT_EQ(formats.at(name), (GroupShape{QuantFormat::kInt8Group, 128, false})) << name;
+  }
+  for (const char* name :
+       {"model.layers.5.self_attn.q_a_proj.weight", "model.layers.5.self_attn.indexer.wk.weight",
+        "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
+        "model.layers.61.self_attn.o_proj.weight"}) {
+    EXPECT_EQ(formats.at(name), (GroupShape{QuantFormat::kInt4Group, 32, false})) << name;
+  }
+}
+
+TEST(DefaultFormat, AllOtherMatricesHaveTheShapeThatWasAskedFor) {
   const GroupShape shape = {QuantFormat::kInt4Group, 64, true};
   const auto formats = FormatsOfV32(shape);
   for (const char* name :
-       {"model.layers.0.mlp.down_proj.weight", "model.layers.61.mlp.experts.0.up_proj.weight",
-        "model.layers.5.mlp.shared_experts.gate_proj.weight", "model.layers.61.eh_proj.weight",
-        "model.layers.5.self_attn.q_a_proj.weight", "model.layers.5.self_attn.indexer.wk.weight",
-        "model.layers.5.self_attn.kv_a_proj_with_mqa.weight"}) {
+       {"model.layers.61.mlp.experts.0.up_proj.weight", "model.layers.61.eh_proj.weight",
+        "model.layers.5.mlp.shared_experts.gate_proj.weight",
+        "model.layers.5.mlp.experts.0.down_proj.weight"}) {
     EXPECT_EQ(formats.at(name), shape) << name;
   }
+  const GroupShape eight = {QuantFormat::kInt8Group, 64, false};
+  EXPECT_EQ(FormatsOfV32(eight).at("model.layers.0.mlp.gate_proj.weight"), eight);
 }
 
 TEST(DefaultFormat, AWidthThatNoGroupFillsStaysWide) {
