@@ -5,7 +5,7 @@
 set -eu
 
 build="g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev \
-libboost1.81-dev libssl-dev prometheus-cpp-dev"
+libboost1.81-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev"
 test="libgtest-dev libgmock-dev python3 binutils nodejs npm openssl"
 ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libbenchmark-dev git chromium prometheus"
 

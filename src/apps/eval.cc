@@ -91,7 +91,7 @@ Status RunText(const EvalFlags& flags, const Tokenizer& tokenizer) {
     evaluation.stored_against = flags.against;
   } else if (!flags.against.empty()) {
     evaluation.against = flags.runner;
-    evaluation.against->model_path = flags.against;
+    evaluation.against->model_path = LocateModel(flags.against);
   }
   ProgressLine line("eval", CountTokens(windows), "tokens");
   ASSIGN_OR_RETURN(const TextScores scores,

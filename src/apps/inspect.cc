@@ -215,7 +215,7 @@ void PrintTable(const InspectReport& report, bool wants_tensors) {
 }
 
 Status RunInspect(const InspectFlags& flags) {
-  const std::string path = flags.path.empty() ? BundledModelPath() : flags.path;
+  const std::string path = flags.path.empty() ? BundledModelPath() : LocateModel(flags.path);
   if (IsGgufPath(path)) {
     RETURN_IF_ERROR(InspectGguf(path, flags.wants_json));
   } else {

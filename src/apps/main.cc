@@ -38,9 +38,12 @@ int main(int argc, char** argv) {
   hadal::AddDoctorCommand(&app, &body);
   hadal::AddEvalCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);
+  hadal::AddListCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddParseCommand(&app, &body);
+  hadal::AddPullCommand(&app, &body);
   hadal::AddQuantizeCommand(&app, &body);
+  hadal::AddRemoveCommand(&app, &body);
   hadal::AddRenderCommand(&app, &body);
   hadal::AddRunCommand(&app, &body);
   hadal::AddServeCommand(&app, &body);

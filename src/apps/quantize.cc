@@ -125,6 +125,7 @@ void AddQuantizeCommand(CLI::App* app, CommandBody* body) {
       "Write a copy of a model with weights of four or eight bits. Ended at any moment, the next\n"
       "run goes on; the result is read back and checked.");
   command->add_option("SRC", flags->options.source, "Model folder with wide or FP8 weights")
+      ->transform(&LocateModel)
       ->required();
   command->add_option("DST", flags->options.folder, "Folder to write")->required();
   command->add_option("--format", flags->shape.format, "int4 or int8 (default: int4)")

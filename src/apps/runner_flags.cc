@@ -35,7 +35,10 @@ const std::map<std::string, QuantFormat> kGroupedFormats = {{"int8", QuantFormat
 
 void AddModelArgument(CLI::App* command, std::string* path) {
   *path = BundledModelPath();
-  command->add_option("model", *path, "Model folder or file (default: the bundled model)");
+  command
+      ->add_option("model", *path,
+                   "Model folder or file, or the name of a pulled model (default: the bundled one)")
+      ->transform([](const std::string& name) { return LocateModel(name); });
 }
 
 void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
