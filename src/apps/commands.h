@@ -23,6 +23,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* body);
 void AddListCommand(CLI::App* app, CommandBody* body);
 void AddLogitsCommand(CLI::App* app, CommandBody* body);
 void AddParseCommand(CLI::App* app, CommandBody* body);
+void AddPlanCommand(CLI::App* app, CommandBody* body);
 void AddPullCommand(CLI::App* app, CommandBody* body);
 void AddQuantizeCommand(CLI::App* app, CommandBody* body);
 void AddRemoveCommand(CLI::App* app, CommandBody* body);

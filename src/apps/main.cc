@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   hadal::AddListCommand(&app, &body);
   hadal::AddLogitsCommand(&app, &body);
   hadal::AddParseCommand(&app, &body);
+  hadal::AddPlanCommand(&app, &body);
   hadal::AddPullCommand(&app, &body);
   hadal::AddQuantizeCommand(&app, &body);
   hadal::AddRemoveCommand(&app, &body);

@@ -13,6 +13,7 @@
 #include "convert/model_shapes.h"
 #include "convert/random_weights.h"
 #include "formats/sharded_writer.h"
+#include "model/imagined_weights.h"
 #include "model/model_config.h"
 #include "model/weight_formats.h"
 #include "model/weight_names.h"
@@ -58,20 +59,6 @@ bool IsGain(WeightRole role) {
   return role != WeightRole::kCorrectionBias && role != WeightRole::kIndexerKNormBias;
 }
 
-// Stored in FP8 by the releases that use it. Specification, 2.1 to 2.7.
-bool IsFp8(const ExpectedWeight& weight) {
-  switch (weight.role) {
-    case WeightRole::kEmbedding:
-    case WeightRole::kHead:
-    case WeightRole::kRouter:
-    case WeightRole::kIndexerWeights:
-    case WeightRole::kMtpProjection:
-      return false;
-    default:
-      return weight.shape.size() == 2;
-  }
-}
-
 // F32 in every release.
 bool IsFloat(WeightRole role) {
   return role == WeightRole::kCorrectionBias || role == WeightRole::kIndexerKNorm ||
@@ -110,7 +97,7 @@ class Plan {
       return Push(std::move(spec), tensor);
     }
     tensor.cols = static_cast<int>(weight.shape[1]);
-    if (options_.format == QuantFormat::kF8Block128 && IsFp8(weight)) {
+    if (options_.format == QuantFormat::kF8Block128 && IsPublishedInFp8(weight.role)) {
       return PushFp8(std::move(spec), tensor);
     }
     if (options_.format == QuantFormat::kInt4Group && weight.role == WeightRole::kKvB) {

@@ -1,0 +1,72 @@
+#include "apps/speed_forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "apps/released_models.h"
+#include "base/json.h"
+#include "convert/model_shapes.h"
+#include "model/imagined_weights.h"
+
+namespace hadal {
+namespace {
+
+// Two cores of Zen 3 (docs/performance.md).
+constexpr MachineLimits kMachine{
+    .read_bytes_per_s = 32.0e9, .multiply_add_ops_per_s = 186e9, .integer_ops_per_s = 553e9};
+
+class SpeedForecastTest : public testing::Test {
+ protected:
+  const ModelConfig config_ = ModelConfig::Parse(ReadModelShape("v2-lite").value(), "x").value();
+  const ModelWeights weights_ = ImagineWeights(config_, QuantFormat::kInt4Group);
+  const ForecastModel model_{config_, weights_, CacheType::kBF16, true};
+};
+
+// What `bench` measured of this shape on that machine.
+TEST_F(SpeedForecastTest, IsWithinAFifthOfWhatWasMeasured) {
+  EXPECT_NEAR(ForecastDecode(model_, kMachine, 1, 0).tokens_per_s / 16.6, 1, 0.2);
+  EXPECT_NEAR(ForecastDecode(model_, kMachine, 32, 0).tokens_per_s / 45.3, 1, 0.2);
+  EXPECT_NEAR(ForecastPrefill(model_, kMachine, 512, 0, 512).tokens_per_s / 69.9, 1, 0.2);
+}
+
+TEST_F(SpeedForecastTest, NamesWhatLimits) {
+  EXPECT_EQ(ForecastDecode(model_, kMachine, 1, 0).bound_by, "reading");
+  EXPECT_EQ(ForecastPrefill(model_, kMachine, 512, 0, 512).bound_by, "arithmetic");
+  EXPECT_EQ(ForecastPrefill(model_, kMachine, 512, 100'000, 512).bound_by, "attention");
+}
+
+TEST_F(SpeedForecastTest, ALongPromptIsReadInSteps) {
+  const SpeedForecast first = ForecastPrefill(model_, kMachine, 512, 0, 512);
+  const SpeedForecast second = ForecastPrefill(model_, kMachine, 512, 512, 512);
+  const SpeedForecast both = ForecastPrefill(model_, kMachine, 1024, 0, 512);
+  // The logits of the first step are not computed.
+  EXPECT_NEAR(both.seconds, first.seconds + second.seconds, 0.02 * both.seconds);
+  EXPECT_LT(both.seconds, first.seconds + second.seconds);
+  EXPECT_EQ(both.tokens, 1024);
+}
+
+TEST_F(SpeedForecastTest, AFasterMachineIsFaster) {
+  MachineLimits twice = kMachine;
+  twice.read_bytes_per_s *= 2;
+  EXPECT_GT(ForecastDecode(model_, twice, 1, 0).tokens_per_s,
+            1.3 * ForecastDecode(model_, kMachine, 1, 0).tokens_per_s);
+}
+
+TEST(ReleasedModels, AreFoundByTheirNames) {
+  for (const char* name : {"deepseek-ai/DeepSeek-R1-0528", "DeepSeek-R1-0528", "r1-0528"}) {
+    const ReleasedModel* model = FindReleasedModel(name);
+    ASSERT_NE(model, nullptr) << name;
+    EXPECT_STREQ(model->repo, "deepseek-ai/DeepSeek-R1-0528");
+  }
+  EXPECT_EQ(FindReleasedModel("other-ai/DeepSeek-R1"), nullptr);
+  EXPECT_EQ(FindReleasedModel(""), nullptr);
+}
+
+TEST(ReleasedModels, HaveShapesThatExist) {
+  for (const ReleasedModel& model : ReleasedModels()) {
+    EXPECT_TRUE(ReadModelShape(model.shape).ok()) << model.repo;
+    EXPECT_EQ(FindReleasedModel(model.repo), &model);
+  }
+}
+
+}  // namespace
+}  // namespace hadal
