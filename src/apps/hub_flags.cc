@@ -64,6 +64,9 @@ Result<HttpSettings> HubSettings() {
   if (settings.endpoint.empty()) settings.endpoint = "https://huggingface.co";
   while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
   RETURN_IF_ERROR(CheckEndpoint(settings.endpoint).Annotate("HF_ENDPOINT"));
+  for (const char* name : {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (settings.ca_path.empty()) settings.ca_path = Variable(name);
+  }
   ASSIGN_OR_RETURN(settings.token, ReadToken());
   // It becomes a line of a request. The message must not hold it.
   if (!std::ranges::all_of(settings.token, [](char c) { return c > ' ' && c <= '~'; })) {

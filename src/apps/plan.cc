@@ -18,6 +18,7 @@
 #include "formats/model_folder.h"
 #include "hub/file_download.h"
 #include "kernels/dispatch.h"
+#include "model/imagined_weights.h"
 #include "model/parameter_count.h"
 #include "sys/machine.h"
 
@@ -43,14 +44,21 @@ struct OpenModel {
   ModelWeights weights;
 };
 
+// Exports of other programs (GPTQ, AWQ, compressed-tensors) are planned for as hadal's own of about
+// the same width.
 QuantFormat FormatOfConfig(const Json& config) {
-  const bool is_fp8 = config.is_object() && HasValue(config, "quantization_config");
-  return is_fp8 ? QuantFormat::kF8Block128 : QuantFormat::kBF16;
+  if (!HasValue(config, "quantization_config")) return QuantFormat::kBF16;
+  const std::string text = DumpJson(config["quantization_config"]);
+  const auto has = [&text](const char* piece) { return text.find(piece) != text.npos; };
+  if (has(R"("quant_method":"fp8")")) return QuantFormat::kF8Block128;
+  const bool has_eight = has(R"("int8")") || (has(R"(bits":8)") && !has(R"(bits":4)"));
+  return has_eight ? QuantFormat::kInt8Group : QuantFormat::kInt4Group;
 }
 
 // Bytes of a checkpoint of this config in a published format, MTP's layer included.
 int64_t PublishedBytes(const ModelConfig& config, QuantFormat format) {
   const ParameterCount count = CountParameters(config);
+  if (IsGrouped(format)) return WeightBytes(ImagineWeights(config, format));
   return (count.total + count.mtp) * (format == QuantFormat::kF8Block128 ? 1 : 2);
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxRedirects = 10;
 constexpr long kConnectSeconds = 20;
 constexpr size_t kMaxHeaderBytes = 16 << 10;  // of one line; longer ones are cut
-constexpr double kMaxRetryAfter = 24 * 3600.0;
+constexpr double kMaxRetryAfter = 300.0;      // asked again sooner than a hub may say
 
 bool IsRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -201,6 +201,9 @@ void HttpClient::State::Prepare(Transfer* transfer, char* error_text) const {
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings.stall_s));
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L << 10);
+  if (!settings.ca_path.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, settings.ca_path.c_str());
+  }
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &OnHeader);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, transfer);

@@ -16,8 +16,9 @@ namespace hadal {
 struct HttpSettings {
   std::string
       endpoint;  // "https://huggingface.co": scheme, host and perhaps a path; no "/" at its end
-  std::string token;  // empty: none. Sent to the endpoint's scheme, host and port only
-  int stall_s = 30;   // a connection that brings nothing for so long is given up
+  std::string token;    // empty: none. Sent to the endpoint's scheme, host and port only
+  std::string ca_path;  // certificates of whom to trust, PEM; empty: the system's
+  int stall_s = 30;     // a connection that brings nothing for so long is given up
 };
 
 // kInvalidArgument unless it is an http or https address without user, query and fragment.

@@ -36,8 +36,8 @@ int64_t Manifest::total_bytes() const {
 }
 
 const RemoteFile* Manifest::Find(const std::string& path) const {
-  const auto found = std::ranges::find(files, path, &RemoteFile::path);
-  return found == files.end() ? nullptr : &*found;
+  const auto found = std::ranges::lower_bound(files, path, {}, &RemoteFile::path);
+  return found == files.end() || found->path != path ? nullptr : &*found;
 }
 
 Result<std::optional<Manifest>> ReadManifest(const std::string& folder) {

@@ -17,8 +17,8 @@ struct Manifest {
   RepoName repo;
   std::string commit;
   std::string endpoint;
-  std::string pulled_at;  // UTC, ISO 8601
-  std::vector<RemoteFile> files = {};
+  std::string pulled_at;               // UTC, ISO 8601
+  std::vector<RemoteFile> files = {};  // by path
 
   int64_t total_bytes() const;
   const RemoteFile* Find(const std::string& path) const;  // null: not in it

@@ -3,6 +3,7 @@ import hashlib
 import http.server
 import json
 import re
+import ssl
 import threading
 import time
 import urllib.parse
@@ -20,7 +21,7 @@ class Hub:
     `faults`: path -> list of functions (handler, content) that answer instead, one request each; "*" stands for every file, "api" for the
     listing. A fault returns False to let the request be served as usual."""
 
-    def __init__(self, files, lfs_bytes=1000, page=3):
+    def __init__(self, files, lfs_bytes=1000, page=3, tls=None):
         self.files, self.lfs_bytes, self.page = dict(files), lfs_bytes, page
         self.commit, self.token, self.faults, self.requests = COMMIT, None, {}, []
         self.listing = None  # replaces the true one
@@ -44,6 +45,11 @@ class Hub:
         self.server.daemon_threads = True
         self.server.handle_error = lambda *_: None  # clients that are killed
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        if tls:  # (certificate, key)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.address = self.address.replace("http:", "https:")
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self):
@@ -66,7 +72,8 @@ class Hub:
         return entries
 
     def answer(self, request):
-        path, _, query = request.path.partition("?")
+        address = re.sub(r"^http://[^/]*", "", request.path)  # as a proxy is asked
+        path, _, query = address.partition("?")
         path = urllib.parse.unquote(path)
         with self.lock:
             self.requests.append((request.path, dict(request.headers)))

@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -39,7 +41,8 @@ class PullCase(unittest.TestCase):
         return hub
 
     def environment(self, **more):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING", "XDG_")) and "proxy" not in name.lower()}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING", "XDG_", "SSL_", "CURL_", "REQUESTS_"))
+                and "proxy" not in name.lower()}
         return {**kept, "HF_ENDPOINT": self.hub.address, "HADAL_HUB_DIR": str(self.store), "HOME": str(self.folder), **more}
 
     def hadal(self, *args, timeout=60, **environment):
@@ -136,6 +139,14 @@ class Pull(PullCase):
         self.good(self.pull())
         self.check_pulled()
         self.assertEqual(len(self.hub.cdn.requests), 2)
+
+
+    def test_through_a_proxy(self):
+        proxy = self.hub.address
+        self.hub.page = 100  # links to further pages name the proxy itself
+        self.good(self.pull(HF_ENDPOINT="http://hub.invalid", http_proxy=proxy))
+        self.check_pulled()
+        self.assertTrue(all(path.startswith("http://hub.invalid/") for path, _ in self.hub.requests))
 
 
 class Faults(PullCase):
@@ -304,6 +315,35 @@ class Tokens(PullCase):
             self.assertNotIn("Authorization", headers)
 
 
+class Encrypted(PullCase):
+    def setUp(self):
+        super().setUp()
+        self.tls = self.folder / "certificate.pem", self.folder / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-out", self.tls[0], "-keyout", self.tls[1]], check=True, capture_output=True)
+        self.plain = self.hub
+        self.hub = self.open_hub(FILES, tls=self.tls)
+
+    def test_a_hub_whose_certificate_is_trusted(self):
+        for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE"):
+            self.good(self.pull(**{name: str(self.tls[0])}))
+            self.check_pulled()
+            shutil.rmtree(self.store)
+
+    def test_any_other_certificate_is_refused_at_once(self):
+        start = time.monotonic()
+        check_refused(self, self.hadal("pull", "org/name", "--retry-wait", "30"), self.hub.address, "certificate")
+        self.assertLess(time.monotonic() - start, 20)
+        self.check_nothing_there()
+
+    def test_a_redirect_to_a_plain_address_is_refused(self):
+        self.hub.cdn = self.plain
+        self.plain.requests.clear()
+        check_refused(self, self.pull(SSL_CERT_FILE=str(self.tls[0])), "https")
+        self.assertEqual(self.plain.requests, [])
+        self.check_nothing_there()
+
+
 class Interrupted(PullCase):
     def start(self, *flags):
         return subprocess.Popen([HADAL, "pull", "org/name", "--retry-wait", "0.01", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -350,6 +390,29 @@ class Interrupted(PullCase):
         self.assertEqual(self.pull().returncode, 1)
         part = max(self.store.glob("org/.name.pull/files/*.part"), key=lambda path: path.stat().st_size)
         part.write_bytes(b"x" * part.stat().st_size)
+        self.good(self.pull())
+        self.check_pulled()
+
+    def test_an_interrupt_ends_it_and_the_next_continues(self):
+        self.hub.faults["weights/a.bin"] = [hub_server.slow(9000, 0.1)]
+        process = self.start()
+        for _ in range(500):
+            time.sleep(0.02)
+            if any(part.stat().st_size for part in self.store.glob("org/.name.pull/files/*.part")):
+                break
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=20), 130)
+        self.check_nothing_there()
+        self.good(self.pull())
+        self.check_pulled()
+
+    def test_a_disk_that_takes_no_more(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        process = subprocess.run([HADAL, "pull", "org/name"], capture_output=True, text=True, timeout=60, env=self.environment(), check=False,
+                                 preexec_fn=limit, restore_signals=False)  # Python ignores the signal of a file too large, and so shall the child
+        check_refused(self, process, "write", "File too large")
+        self.check_nothing_there()
         self.good(self.pull())
         self.check_pulled()
 
