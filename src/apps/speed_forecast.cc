@@ -7,13 +7,14 @@
 namespace hadal {
 namespace {
 
-// Shares of the limits that steps reach, measured with `hadal bench` on two cores of Zen 3
-// (docs/models.md has the figures). Reading, products and attention follow each other within a
-// layer, so their times add up.
+// Shares of the limits that steps reach on two cores of Zen 3. Reading, products and attention
+// follow each other within a layer, so their times add up. The first two are fitted to the figures
+// of INT4 in docs/performance.md; the others stem from `bench --profile`, where they were set
+// against the byte products of the same run (docs/models.md).
 constexpr double kReadShare = 0.97;
 constexpr double kByteProductShare = 0.60;   // of integer_ops_per_s
-constexpr double kFloatProductShare = 0.40;  // of multiply_add_ops_per_s
-constexpr double kAttentionShare = 0.40;     // of multiply_add_ops_per_s
+constexpr double kFloatProductShare = 0.65;  // of multiply_add_ops_per_s; BF16 0.74, FP8 0.63
+constexpr double kAttentionShare = 0.50;     // of multiply_add_ops_per_s; at depths to 8,192
 
 struct StepTime {
   double reading = 0, arithmetic = 0, attention = 0;
