@@ -11,7 +11,8 @@ PATH = re.compile(r"^[\w.+-]+(?:/[\w.+*-]+)*/?$")
 ENDINGS = (".h", ".cc", ".py", ".sh", ".md", ".json", ".txt")
 # Of a model's folder or of a build, not of the tree.
 ELSEWHERE = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "container_files.json",
-             "model.safetensors.index.json", "held.json", "F.json"}
+             "model.safetensors.index.json", "held.json", "F.json",
+             "checksums.json", ".json"}
 
 
 def candidates(name):

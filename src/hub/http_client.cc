@@ -125,8 +125,10 @@ HttpOutcome Refusal(const std::string& url, const Transfer& transfer, bool has_t
     outcome.may_retry = true;
     outcome.wait_s = std::max(head.retry_after_s, 0.0);
     outcome.status = Status::ResourceExhausted(std::move(message));
-  } else {
+  } else if (head.status == 416) {  // what we have of the file is not of this file
     outcome.status = Status::Corrupt(std::move(message));
+  } else {
+    outcome.status = Status::InvalidArgument(std::move(message));
   }
   return outcome;
 }
@@ -255,8 +257,8 @@ HttpOutcome HttpClient::Get(const std::string& url, int64_t offset, BodySink* si
     }
     address = ResolveWebAddress(*address, transfer.head.location);
   }
-  return Fault(Status::Corrupt(fmt::format("{}: expected at most {} redirects, found more",
-                                           Quoted(url, 300), kMaxRedirects)));
+  return Fault(Status::InvalidArgument(fmt::format("{}: expected at most {} redirects, found more",
+                                                   Quoted(url, 300), kMaxRedirects)));
 }
 
 }  // namespace hadal

@@ -59,8 +59,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // From byte `offset` on, where the server can. What the sink returned comes back as it is, and
-  // may not be retried; codes 401 and 403 are kInvalidArgument, 404 and 410 kNotFound, 429 and 5xx
-  // kResourceExhausted, the network kIo, `stop` kCancelled.
+  // may not be retried; 404 and 410 are kNotFound, 416 kCorrupt, 408, 429 and 5xx
+  // kResourceExhausted, other codes kInvalidArgument, the network kIo, `stop` kCancelled.
   HttpOutcome Get(const std::string& url, int64_t offset, BodySink* sink);
 
  private:

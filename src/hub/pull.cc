@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -132,6 +133,15 @@ class Downloads {
   static constexpr std::chrono::milliseconds kShortNap{5};  // small pulls end at once
 
   void Work() {
+    try {
+      FetchAll();
+    } catch (const std::exception& error) {  // the standard library's, when memory is short
+      NoteFault(Status::Internal(Quoted(error.what())));
+    }
+    --num_running_;
+  }
+
+  void FetchAll() {
     HttpClient client(options_.http, &stop_);
     while (!stop_) {
       const size_t index = next_++;
@@ -139,7 +149,6 @@ class Downloads {
       const Status status = Fetch(files_[index], &client);
       if (!status.ok()) NoteFault(status);
     }
-    --num_running_;
   }
 
   bool MayReuse(const RemoteFile& file) const {

@@ -12,7 +12,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "hub/file_digest.h"
 
 namespace hadal {
@@ -173,7 +172,9 @@ Status Staging::Publish(const Manifest& manifest) {
   if (error) return SystemFault(tree_, error);
   RETURN_IF_ERROR(WriteManifest(manifest, tree_));
   for (const RemoteFile& file : manifest.files) {
-    HADAL_CHECK(IsDone(file));
+    if (!IsDone(file)) {  // somebody else was here
+      return Status::Io(fmt::format("{}: expected it complete, found it gone", DonePath(file)));
+    }
     const std::string path = tree_ + "/" + file.path;
     fs::create_directories(fs::path(path).parent_path(), error);
     if (error) return SystemFault(path, error);

@@ -38,7 +38,7 @@ class Staging {
   Result<int64_t> FreeBytes() const;
 
   // Puts the files of the manifest at `target`, in place of what was there, and removes the staging
-  // folder. REQUIRES: each IsDone. kIo.
+  // folder. kIo, also when one is not IsDone.
   Status Publish(const Manifest& manifest);
 
   // Removes what was downloaded, and the folder.
