@@ -21,6 +21,7 @@
 #include "apps/layout_choice.h"
 #include "apps/open_engine.h"
 #include "apps/runner_flags.h"
+#include "apps/speculation_flags.h"
 #include "apps/terminal_input.h"
 #include "base/json.h"
 #include "engine/engine.h"
@@ -41,9 +42,8 @@ constexpr std::string_view kHelp =
     "Ctrl-C stops an answer.\n";
 
 struct ChatFlags {
-  RunnerOptions runner;
+  EngineOptions engine;
   GenerationFlags generation;
-  SpeculationFlags speculation;
   std::string layout, system;
   std::string think = "off";
 };
@@ -167,11 +167,11 @@ class ChatSession {
 
 Status Chat(const ChatFlags& flags) {
   HandleInterrupts();
-  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenEngine(flags.runner, flags.layout));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenEngine(flags.engine, flags.layout));
   if (engine->tokenizer() == nullptr) {
     return Status::InvalidArgument(
         fmt::format("{}: expected a tokenizer.json, which a conversation needs, found none",
-                    flags.runner.model_path));
+                    flags.engine.model_path));
   }
   ChatSession(flags, engine.get()).Run();
   return Status::Ok();
@@ -182,7 +182,7 @@ Status Chat(const ChatFlags& flags) {
 void AddChatCommand(CLI::App* app, CommandBody* body) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App* command = app->add_subcommand("chat", "Talk with a model in the terminal");
-  AddModelArgument(command, &flags->runner.model_path);
+  AddModelArgument(command, &flags->engine.runner.model_path);
   command->add_option("--system", flags->system, "System message");
   command
       ->add_option("--think", flags->think, "Reason before the answer, where the layout knows it")
@@ -190,8 +190,8 @@ void AddChatCommand(CLI::App* app, CommandBody* body) {
       ->capture_default_str();
   AddLayoutOption(command, &flags->layout);
   AddGenerationFlags(command, &flags->generation);
-  AddRunnerFlags(command, &flags->runner);
-  AddSpeculationFlags(command, &flags->speculation);
+  AddRunnerFlags(command, &flags->engine.runner);
+  AddSpeculationFlags(command, &flags->engine);
   command->footer(std::string("In the conversation:\n") + std::string(kHelp));
   command->callback([flags, body] { *body = [flags] { return Chat(*flags); }; });
 }

@@ -101,24 +101,6 @@ void AddGenerationFlags(CLI::App* command, GenerationFlags* flags) {
       ->check(CLI::Range(0, 1000));
 }
 
-void AddSpeculationFlags(CLI::App* command, SpeculationFlags* flags) {
-  const std::string group = "Speculation (not available in this version)";
-  command->add_option("--spec", flags->kind, "How to guess ahead: none, mtp, ngram, model")
-      ->check([](const std::string& kind) -> std::string {
-        if (kind == "none") return "";
-        const bool is_known = kind == "mtp" || kind == "ngram" || kind == "model";
-        return fmt::format("\"{}\" is not {}; expected none", kind,
-                           is_known ? "available in this version" : "a kind of speculation");
-      })
-      ->group(group);
-  command->add_option("--spec-tokens", flags->num_tokens, "Tokens to guess per step")
-      ->check(CLI::Range(1, 64))
-      ->group(group);
-  command->add_option("--draft-model", flags->draft_model, "Smaller model that guesses")
-      ->check([](const std::string&) -> std::string { return "not available in this version"; })
-      ->group(group);
-}
-
 GenerationRequest MakeGenerationRequest(const GenerationFlags& flags,
                                         const SamplingParams& defaults) {
   GenerationRequest request;

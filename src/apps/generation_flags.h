@@ -1,4 +1,4 @@
-// Flags of the commands that generate text: how to draw, when to stop, how to guess ahead.
+// Flags of the commands that generate text: how to draw, when to stop.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,8 @@ struct GenerationFlags {
   bool ignore_eos = false;
 };
 
-struct SpeculationFlags {
-  std::string kind = "none", draft_model;
-  int num_tokens = 0;
-};
-
 // The sampling flags of all commands, and --max-tokens, --stop, --ignore-eos, --logprobs, --seed.
 void AddGenerationFlags(CLI::App* command, GenerationFlags* flags);
-
-// --spec, --spec-tokens, --draft-model. Any kind of speculation but none is wrong usage in this
-// version, and is told so.
-void AddSpeculationFlags(CLI::App* command, SpeculationFlags* flags);
 
 // A request without its prompt: `defaults` where the flags say nothing.
 GenerationRequest MakeGenerationRequest(const GenerationFlags& flags,

@@ -6,13 +6,11 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
-#include "runner/model_runner.h"
 
 namespace hadal {
 
 // The tokenizer is looked for beside the model. `layout` is a layout's name, or empty for the
 // model's own.
 Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, const std::string& layout);
-Result<std::unique_ptr<Engine>> OpenEngine(const RunnerOptions& runner, const std::string& layout);
 
 }  // namespace hadal

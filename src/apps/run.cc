@@ -20,6 +20,7 @@
 #include "apps/layout_choice.h"
 #include "apps/open_engine.h"
 #include "apps/runner_flags.h"
+#include "apps/speculation_flags.h"
 #include "base/json.h"
 #include "engine/engine.h"
 #include "sys/mapped_file.h"
@@ -33,7 +34,6 @@ constexpr int64_t kMaxPromptBytes = int64_t{64} << 20;
 struct RunFlags {
   EngineOptions engine;
   GenerationFlags generation;
-  SpeculationFlags speculation;
   std::optional<std::string> prompt;
   std::string prompt_path, tokens_path, layout, system;
   std::string think = "off";
@@ -276,7 +276,7 @@ void AddRunCommand(CLI::App* app, CommandBody* body) {
   AddGenerationFlags(command, &flags->generation);
   AddRunnerFlags(command, &flags->engine.runner);
   AddCacheDirFlags(command, &flags->engine);
-  AddSpeculationFlags(command, &flags->speculation);
+  AddSpeculationFlags(command, &flags->engine);
   command->footer("Without -p, --prompt-file and --tokens the prompt is read from standard input.");
   command->callback([flags, body] { *body = [flags] { return Run(*flags); }; });
 }

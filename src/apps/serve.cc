@@ -24,6 +24,7 @@
 #include "apps/model_path.h"
 #include "apps/open_engine.h"
 #include "apps/runner_flags.h"
+#include "apps/speculation_flags.h"
 #include "engine/engine.h"
 #include "server/api_handler.h"
 #include "server/http_server.h"
@@ -212,6 +213,7 @@ void AddServeCommand(CLI::App* app, CommandBody* body) {
   command->add_flag("--quiet", flags->is_quiet, "No log line for each request");
   AddRunnerFlags(command, &flags->engine.runner);
   AddEngineFlags(command, &flags->engine);
+  AddSpeculationFlags(command, &flags->engine);
   command->callback([flags, body] { *body = [flags] { return Serve(*flags); }; });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "batch/sampling_params.h"
+#include "batch/speculation.h"
 
 namespace hadal {
 
@@ -20,11 +21,16 @@ struct SequenceSlice {
   int num_drafts = 0;  // how many of the last new tokens are guesses
   int block_begin = 0, num_blocks = 0;  // into BatchPlan::block_ids
   bool wants_tokens = false;            // false while a prompt is only partly read
-  // All tokens before the first new one, for penalties; empty when the sampling has none.
+  // All tokens before the first new one, for penalties and for drafters that have not seen them;
+  // empty when nobody needs them.
   int history_begin = 0, num_history = 0;  // into BatchPlan::history
-  // The ids that may be drawn behind the last certain token, one bit each; no words: all may.
+  // 1 + num_drafts rows of words: the ids that may be drawn behind the last certain token and
+  // behind each draft, one bit each; no words: all may.
   int mask_begin = 0, num_mask_words = 0;  // into BatchPlan::masks
   SamplingParams sampling = {};
+  Speculation speculation = {};
+  int max_proposals = 0;    // guesses that the next step has use for
+  TokenId next_token = {};  // behind the last new one while the prompt is partly read; else -1
 };
 
 // Blocks of one sequence whose rows leave the cache, or come back into it. They are the blocks

@@ -1,6 +1,7 @@
 // What one step produced, in the order of the plan's slices.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/types.h"
@@ -34,6 +35,7 @@ struct StepResult {
   std::vector<SampledToken> tokens;
   std::vector<TokenId> drafts;
   std::vector<TokenLogprob> top_logprobs;
+  int64_t drafting_us = 0;  // of the step's time, how long the guesses took
 
   // Keeps the memory.
   void Clear() {
@@ -41,6 +43,7 @@ struct StepResult {
     tokens.clear();
     drafts.clear();
     top_logprobs.clear();
+    drafting_us = 0;
   }
 };
 

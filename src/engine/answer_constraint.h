@@ -34,6 +34,11 @@ class AnswerConstraint {
   // call. Looks at the whole vocabulary when a place in the JSON is met for the first time.
   std::span<const uint64_t> Allowed();
 
+  // Appends to `masks` a row of words for each place of a step: for the next token, and for the one
+  // behind each of `drafts` in case these come. Returns the words of a row; 0, and nothing is
+  // appended, when all tokens may come at all places.
+  int AppendAllowed(std::span<const TokenId> drafts, std::vector<uint64_t>* masks);
+
   // The token that came.
   void Accept(TokenId token);
 
@@ -49,11 +54,15 @@ class AnswerConstraint {
   const int num_tokens_;
   const AnswerRules rules_;
   const std::optional<TokenId> think_, end_think_, calls_begin_;
-  bool is_in_reasoning_;
-  bool is_free_ = false;    // tools are being called
-  bool has_begun_ = false;  // the answer behind the reasoning
-  int num_reasoning_tokens_ = 0;
-  JsonAutomaton json_;
+  // How far the answer got.
+  struct State {
+    bool is_in_reasoning = false;
+    bool is_free = false;    // tools are being called
+    bool has_begun = false;  // the answer behind the reasoning
+    int num_reasoning_tokens = 0;
+    JsonAutomaton json;
+  };
+  State state_;
   Mask end_think_mask_;
   std::unordered_map<std::string, Mask> masks_;  // by JsonAutomaton::Key()
 };

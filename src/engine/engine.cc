@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "cache/prefix_index.h"
+#include "engine/draft_vocabulary.h"
 #include "text/chat_template.h"
 
 namespace hadal {
@@ -53,6 +54,16 @@ SchedulerLimits LimitsOf(const EngineOptions& engine_options, const ModelInfo& i
   return limits;
 }
 
+// A draft model without a tokenizer is taken at its word: the runner compares the sizes.
+Status CheckDraftTokenizer(const EngineOptions& options, const Tokenizer& tokenizer) {
+  const std::string& path = options.runner.drafting.draft_model_path;
+  if (path.empty()) return Status::Ok();
+  const Result<std::unique_ptr<Tokenizer>> draft = Tokenizer::Load(
+      options.draft_tokenizer_folder.empty() ? path : options.draft_tokenizer_folder);
+  if (draft.ok()) return CheckSameVocabulary(tokenizer, *draft.value(), path);
+  return draft.status().code() == StatusCode::kNotFound ? Status::Ok() : draft.status();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
@@ -60,7 +71,9 @@ Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
       options.tokenizer_folder.empty() ? options.runner.model_path : options.tokenizer_folder);
   if (!tokenizer.ok() && tokenizer.status().code() != StatusCode::kNotFound)
     return tokenizer.status();
+  if (tokenizer.ok()) RETURN_IF_ERROR(CheckDraftTokenizer(options, *tokenizer.value()));
   ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, CreateRunner(options.runner));
+  RETURN_IF_ERROR(CheckSpeculation(options.speculation, runner->info()));
   std::unique_ptr<PrefixStore> store;
   if (!options.cache_dir.empty()) {
     ASSIGN_OR_RETURN(store, PrefixStore::Open({.folder = options.cache_dir,
@@ -110,6 +123,7 @@ int Engine::num_tokens() const {
 
 Result<std::shared_ptr<ResponseStream>> Engine::Submit(const GenerationRequest& request) {
   RETURN_IF_ERROR(CheckGenerationRequest(request, num_tokens()));
+  RETURN_IF_ERROR(CheckSpeculation(request.speculation.value_or(options_.speculation), info()));
   ASSIGN_OR_RETURN(EncodedPrompt prompt, Encode(request));
   for (size_t i = 0; i < prompt.tokens.size(); ++i) {
     if (prompt.tokens[i].value < 0 || prompt.tokens[i].value >= info().vocab_size) {
@@ -176,6 +190,7 @@ std::vector<Submission> Engine::Split(const GenerationRequest& request, const En
     part.prompt = prompt.tokens;
     part.sampling = request.sampling;
     part.sampling.seed = SeedOfChoice(head.seed, i);
+    part.speculation = request.speculation.value_or(options_.speculation);
     part.max_tokens = request.max_tokens;
     part.stop_tokens = StopTokens(request);
     part.priority = request.priority;

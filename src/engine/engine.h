@@ -27,7 +27,9 @@ namespace hadal {
 
 struct EngineOptions {
   RunnerOptions runner;
+  Speculation speculation;                       // of requests that do not say
   std::string tokenizer_folder;                  // empty: runner.model_path
+  std::string draft_tokenizer_folder;            // empty: runner.drafting.draft_model_path
   std::optional<ChatLayout> layout;              // none: chosen from the model's own files
   int max_pending_sequences = 4096;              // running and waiting; more are refused
   int64_t max_pending_prompt_tokens = 16 << 20;  // of these; more are refused, one request excepted
@@ -51,7 +53,7 @@ struct EngineOptions {
 class Engine {
  public:
   // Loads the model; a missing tokenizer is no error. Errors as CreateRunner, Tokenizer::Load,
-  // PrefixStore::Open and TraceWriter::Open.
+  // CheckSameVocabulary, CheckSpeculation, PrefixStore::Open and TraceWriter::Open.
   static Result<std::unique_ptr<Engine>> Open(const EngineOptions& options);
 
   // From parts, for tests and other runners. `tokenizer` may be null: then only ids come and go;
@@ -83,6 +85,7 @@ class Engine {
   bool is_chat_model() const;
   // Of info(): the model's own sampling settings, greedy without any.
   const SamplingParams& default_sampling() const { return info().default_sampling; }
+  const Speculation& default_speculation() const { return options_.speculation; }
   MetricsSnapshot metrics() const { return metrics_.Snapshot(); }
 
  private:

@@ -44,6 +44,19 @@ Status CheckSampling(const SamplingParams& sampling, int num_tokens) {
   return Status::Ok();
 }
 
+Status CheckSpeculation(const Speculation& speculation, const ModelInfo& info) {
+  if (!speculation.is_on()) return Status::Ok();
+  const bool is_there = speculation.drafter == DrafterKind::kMtp     ? info.drafts_with_mtp
+                        : speculation.drafter == DrafterKind::kModel ? info.drafts_with_model
+                                                                     : info.max_drafts > 0;
+  if (!is_there) {
+    return Status::InvalidArgument(
+        fmt::format("speculation: expected a drafter that was loaded, found {}",
+                    DrafterName(speculation.drafter)));
+  }
+  return CheckRange("speculation tokens", speculation.max_drafts, 0, info.max_drafts);
+}
+
 Status CheckGenerationRequest(const GenerationRequest& request, int num_tokens) {
   RETURN_IF_ERROR(CheckSampling(request.sampling, num_tokens));
   if (request.is_json && request.ignore_eos)

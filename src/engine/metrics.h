@@ -2,9 +2,12 @@
 // read by any.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
+#include "batch/speculation.h"
 #include "engine/histogram.h"
 
 namespace hadal {
@@ -17,6 +20,11 @@ struct MetricsSnapshot {
   int64_t num_submitted_prompt_tokens = 0;
   int64_t num_prompt_tokens = 0, num_cached_tokens = 0, num_generated_tokens = 0;  // of the ended
   int64_t num_accepted_drafts = 0, num_rejected_drafts = 0;
+  // Drafts that were verified and those that were accepted, by their position in a run.
+  std::array<int64_t, kMostDrafts> num_drafts_at{}, num_accepted_at{};
+  int64_t num_verified_runs = 0;  // sequences' steps that could have had drafts
+  int64_t num_run_tokens = 0;     // tokens that these gave
+  int64_t drafting_us = 0;        // of execute_us: making drafts
   int64_t num_steps = 0, num_preemptions = 0, num_saves = 0;
   int64_t num_computed_tokens = 0;  // new rows of the cache, drafts included
   // Time of steps by part. `move_us`: rows that leave the cache or come back.

@@ -64,6 +64,34 @@ void AddRequests(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
       Distribution("hadal_queue_seconds", "From submission to the first step.", v.queue_time));
 }
 
+void AddDrafts(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
+  MetricFamily family{"hadal_draft_position_tokens_total",
+                      "Verified drafts by outcome and position in their run, from 1.",
+                      Type::kCounter,
+                      {}};
+  for (size_t i = 0; i < v.num_drafts_at.size() && v.num_drafts_at[i] > 0; ++i) {
+    const int64_t accepted = v.num_accepted_at[i];
+    const auto add = [&](const char* outcome, int64_t count) {
+      family.samples.push_back(
+          {.labels = {{"position", fmt::format("{}", i + 1)}, {"outcome", outcome}},
+           .value = Number(count),
+           .histogram = {}});
+    };
+    add("accepted", accepted);
+    add("rejected", v.num_drafts_at[i] - accepted);
+  }
+  if (!family.samples.empty()) out->push_back(std::move(family));
+  out->push_back(Counter("hadal_draft_steps_total",
+                         "Steps of sequences that may have drafts, those without any included.",
+                         v.num_verified_runs));
+  out->push_back(
+      Counter("hadal_draft_step_tokens_total", "Tokens that these steps gave.", v.num_run_tokens));
+  out->push_back(MetricFamily{"hadal_drafting_seconds_total",
+                              "Time of steps that making drafts took.",
+                              Type::kCounter,
+                              {{.labels = {}, .value = Seconds(v.drafting_us), .histogram = {}}}});
+}
+
 void AddTokens(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
   out->push_back(Counter("hadal_prompt_tokens_total", "Prompt tokens of sequences that ended.",
                          v.num_prompt_tokens));
@@ -77,6 +105,7 @@ void AddTokens(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
   out->push_back(ByLabel(
       "hadal_draft_tokens_total", "Drafts of speculation by outcome.", "outcome",
       {{"accepted", Number(v.num_accepted_drafts)}, {"rejected", Number(v.num_rejected_drafts)}}));
+  AddDrafts(v, out);
   out->push_back(
       Distribution("hadal_request_prompt_tokens", "Prompt tokens per sequence.", v.prompt_tokens));
   out->push_back(Distribution("hadal_request_generated_tokens", "Generated tokens per sequence.",

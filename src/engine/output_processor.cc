@@ -1,5 +1,6 @@
 #include "engine/output_processor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -34,10 +35,12 @@ void OutputProcessor::AddMasks(BatchPlan* plan) {
     slice.num_mask_words = 0;  // slices are reused
     const OutputSequence& sequence = *sequences_.at(slice.id);
     if (!slice.wants_tokens || !sequence.constraint) continue;
-    const std::span<const uint64_t> allowed = sequence.constraint->Allowed();
+    const auto drafts =
+        std::span(plan->tokens)
+            .subspan(static_cast<size_t>(slice.token_begin + slice.num_tokens - slice.num_drafts),
+                     static_cast<size_t>(slice.num_drafts));
     slice.mask_begin = static_cast<int>(plan->masks.size());
-    slice.num_mask_words = static_cast<int>(allowed.size());
-    plan->masks.insert(plan->masks.end(), allowed.begin(), allowed.end());
+    slice.num_mask_words = sequence.constraint->AppendAllowed(drafts, &plan->masks);
   }
 }
 
@@ -52,6 +55,7 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
     sequence->usage.cached_tokens = update.num_cached_tokens;
     sequence->usage.accepted_prediction_tokens += update.num_accepted_drafts;
     sequence->usage.rejected_prediction_tokens += update.num_rejected_drafts;
+    NoteDrafts(update);
     part_.Clear();
     bool met_stop_string = false;
     for (int i = 0; i < update.num_tokens && !met_stop_string; ++i)
@@ -74,6 +78,17 @@ const std::vector<SequenceId>& OutputProcessor::Emit(const std::vector<SequenceU
     sequences_.erase(place);
   }
   return stopped_;
+}
+
+void OutputProcessor::NoteDrafts(const SequenceUpdate& update) {
+  const int num_drafts = update.num_accepted_drafts + update.num_rejected_drafts;
+  if (num_drafts == 0) return;
+  metrics_->Update([&](MetricsSnapshot* values) {
+    for (int i = 0; i < std::min(num_drafts, kMostDrafts); ++i) {
+      ++values->num_drafts_at[static_cast<size_t>(i)];
+      if (i < update.num_accepted_drafts) ++values->num_accepted_at[static_cast<size_t>(i)];
+    }
+  });
 }
 
 void OutputProcessor::NoteDelivery(OutputSequence* sequence) {

@@ -78,6 +78,7 @@ class OutputProcessor {
   // Adds the last text, unless a stop string ended it, and the end.
   void EmitEnd(FinishReason finish, bool met_stop_string, const Status& error,
                OutputSequence* sequence);
+  void NoteDrafts(const SequenceUpdate& update);
   void NoteDelivery(OutputSequence* sequence);
   void Count(const ResponseEnd& end, const OutputSequence& sequence);
 

@@ -62,7 +62,7 @@ bool StepLoop::Step() {
     scheduler_.Retry(plan);
     return true;
   }
-  scheduler_.NoteStepTime(times.emit_us - times.execute_us);
+  scheduler_.NoteStepTime(times.emit_us - times.execute_us, result_.drafting_us);
   if (status.ok()) {
     if (disk_) disk_->KeepNewBlocks(plan);
   } else {
@@ -166,9 +166,18 @@ void StepLoop::Cancel(const std::vector<SequenceId>& ids) {
 }
 
 void StepLoop::Record(const BatchPlan& plan, const StepTimes& times) {
+  int num_runs = 0, num_run_tokens = 0;
+  for (size_t i = 0; i < result_.slices.size(); ++i) {
+    if (!plan.slices[i].speculation.is_on() || !plan.slices[i].wants_tokens) continue;
+    ++num_runs;
+    num_run_tokens += result_.slices[i].num_tokens;
+  }
   metrics_->Update([&](MetricsSnapshot* values) {
     ++values->num_steps;
     values->num_computed_tokens += static_cast<int64_t>(plan.tokens.size());
+    values->num_verified_runs += num_runs;
+    values->num_run_tokens += num_run_tokens;
+    values->drafting_us += result_.drafting_us;
     values->schedule_us += times.move_us - times.schedule_us;
     values->move_us += times.execute_us - times.move_us;
     values->execute_us += times.emit_us - times.execute_us;

@@ -12,19 +12,29 @@
 namespace hadal {
 namespace {
 
-// Rows of logits that a step may ask for: every sequence with a few drafts.
-constexpr int kMaxDrafts = 7;
+// Drafts that a plan may hold although nobody guesses here: benchmarks bring their own.
+constexpr int kForeignDrafts = 7;
 
+// Rows of logits that a step may ask for: every sequence with all its drafts.
 int MaxLogitRows(const RunnerOptions& options) {
-  return std::min(options.max_step_tokens, options.max_step_sequences * (1 + kMaxDrafts));
+  const int max_drafts = std::max(kForeignDrafts, options.drafting.max_drafts);
+  return std::min(options.max_step_tokens, options.max_step_sequences * (1 + max_drafts));
+}
+
+Status CheckDrafting(const DraftingOptions& drafting) {
+  if (drafting.max_drafts >= 0 && drafting.max_drafts <= kMostDrafts) return Status::Ok();
+  return Status::InvalidArgument(fmt::format("guesses in a step: expected 0 to {}, found {}",
+                                             kMostDrafts, drafting.max_drafts));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LocalRunner>> LocalRunner::Create(const RunnerOptions& options) {
+  RETURN_IF_ERROR(CheckDrafting(options.drafting));
   const int max_logit_rows = MaxLogitRows(options);
   ASSIGN_OR_RETURN(LoadedModel loaded,
-                   LoadedModel::Load(options, {.max_logit_rows = max_logit_rows}));
+                   LoadedModel::Load(options, {.max_logit_rows = max_logit_rows,
+                                               .runs_mtp = options.drafting.has_mtp}));
   const ModelConfig& config = loaded.model->config();
   const Checkpoint& checkpoint = loaded.model->checkpoint();
   ModelInfo info = {.model_type = config.model_type,
@@ -35,12 +45,18 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Create(const RunnerOptions& op
                     .block_bytes = loaded.cache.block_bytes(),
                     .rows_key = RowsKey(checkpoint, options, loaded.backend->kernels_name(),
                                         loaded.cache.block_bytes()),
-                    .bos_token = {config.bos_token_id}};
+                    .bos_token = {config.bos_token_id},
+                    .max_drafts = options.drafting.max_drafts,
+                    .drafts_with_mtp = options.drafting.has_mtp,
+                    .drafts_with_model = !options.drafting.draft_model_path.empty()};
   for (const int id : config.eos_token_ids) info.eos_tokens.push_back({id});
   RETURN_IF_ERROR(ReadGenerationConfig(checkpoint.generation_config(),
                                        checkpoint.folder() + "/generation_config.json", &info));
-  return std::unique_ptr<LocalRunner>(
+  std::unique_ptr<LocalRunner> runner(
       new LocalRunner(std::move(loaded), std::move(info), options, max_logit_rows));
+  ASSIGN_OR_RETURN(runner->drafters_,
+                   DrafterSet::Create(options, &runner->loaded_, &runner->sampler_));
+  return runner;
 }
 
 LocalRunner::LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions& options,
@@ -72,6 +88,7 @@ Status LocalRunner::CheckPlan(const BatchPlan& plan) const {
 
 Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
   result->Clear();
+  drafters_.Forget(plan.released);
   if (plan.slices.empty()) return Status::Ok();
   RETURN_IF_ERROR(CheckPlan(plan));
   ForwardBatch batch = builder_.Build(plan);
@@ -84,16 +101,26 @@ Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
   loaded_.model->ComputeLogits(builder_.logit_rows(), &loaded_.activations);
   RETURN_IF_ERROR(loaded_.backend->Synchronize());
 
+  Draw(plan, result);
+  if (info_.max_drafts > 0) drafters_.Propose(plan, result);
+  return Status::Ok();
+}
+
+void LocalRunner::Draw(const BatchPlan& plan, StepResult* result) {
   const FloatMatrix logits = loaded_.activations.logits;
   int row = 0;
   for (const SequenceSlice& slice : plan.slices) {
     const SliceLogits slice_logits = {.data = logits.data + row * logits.stride,
                                       .stride = logits.stride,
                                       .row_size = logits.cols};
-    SampleSlice(plan, slice, slice_logits, &sampler_, result);
+    if (slice.speculation.acceptance == DraftAcceptance::kClassic && slice.num_drafts > 0) {
+      SampleSliceClassic(plan, slice, slice_logits, drafters_.DistributionsOf(slice.id), &sampler_,
+                         result);
+    } else {
+      SampleSlice(plan, slice, slice_logits, &sampler_, result);
+    }
     if (slice.wants_tokens) row += 1 + slice.num_drafts;
   }
-  return Status::Ok();
 }
 
 Status LocalRunner::CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) {

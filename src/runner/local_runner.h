@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runner/batch_builder.h"
+#include "runner/drafter_set.h"
 #include "runner/loaded_model.h"
 #include "runner/model_runner.h"
 #include "sample/sampler.h"
@@ -26,12 +27,14 @@ class LocalRunner final : public ModelRunner {
  private:
   LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions& options, int max_logit_rows);
   Status CheckPlan(const BatchPlan& plan) const;
+  void Draw(const BatchPlan& plan, StepResult* result);
 
   LoadedModel loaded_;
   ModelInfo info_;
   int max_step_tokens_, max_step_sequences_, max_logit_rows_;
   BatchBuilder builder_;
   Sampler sampler_;
+  DrafterSet drafters_;            // point to the model and the sampler
   std::atomic<bool> stop_{false};  // asked for by Interrupt, taken by Execute
 };
 

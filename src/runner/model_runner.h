@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "batch/batch_plan.h"
 #include "batch/sampling_params.h"
+#include "batch/speculation.h"
 #include "batch/step_result.h"
 #include "tensor/block_layout.h"
 
@@ -33,6 +34,13 @@ enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
 class StepProfile;
 
+// What must be at hand for guessing ahead. N-grams always are.
+struct DraftingOptions {
+  int max_drafts = 0;    // for one sequence in a step, at most kMostDrafts; 0: nobody guesses
+  bool has_mtp = false;  // the model's own module: a layer more of the cache
+  std::string draft_model_path = {};  // empty: none
+};
+
 struct RunnerOptions {
   std::string model_path = {};
   int num_threads = 0;       // 0: all usable cores
@@ -47,6 +55,7 @@ struct RunnerOptions {
   std::optional<GroupShape> weight_format = {};
   // Where to note the time of each operation; null: nowhere.
   std::shared_ptr<StepProfile> profile = nullptr;
+  DraftingOptions drafting = {};
   int max_step_tokens = 512;  // new tokens of a step, all sequences together
   int max_step_sequences = 64;
   int64_t cache_tokens =
@@ -68,6 +77,8 @@ struct ModelInfo {
   std::vector<TokenId> eos_tokens = {};  // of config.json and generation_config.json together
   TokenId bos_token;                     // -1: none
   SamplingParams default_sampling = {};  // of generation_config.json; greedy without one
+  int max_drafts = 0;                    // of a sequence in a step
+  bool drafts_with_mtp = false, drafts_with_model = false;
 };
 
 class ModelRunner {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "batch/batch_plan.h"
@@ -29,5 +30,11 @@ struct SliceLogits {
 // finite give an error and no tokens.
 void SampleSlice(const BatchPlan& plan, const SequenceSlice& slice, const SliceLogits& logits,
                  Sampler* sampler, StepResult* result);
+
+// The same for any way to draw: draw(row, what the draw depends on, out) draws the token of a row,
+// false when its logits are not finite.
+using DrawRow = std::function<bool(int row, const SamplerInput& input, SampledToken* token)>;
+void SampleSliceBy(const BatchPlan& plan, const SequenceSlice& slice, const SliceLogits& logits,
+                   const DrawRow& draw, StepResult* result);
 
 }  // namespace hadal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -70,6 +71,17 @@ std::span<float> Sampler::Drawable(const SamplerInput& input) const {
 bool Sampler::Sample(const SamplerInput& input, SampledToken* token,
                      std::vector<TokenLogprob>* top_logprobs) {
   const SamplingParams& params = *input.params;
+  const auto draw = [&](std::span<const Candidate> candidates) {
+    // Greedy: the only candidate.
+    return params.temperature == 0.0f ? TokenId{candidates.front().id}
+                                      : DrawFromFiltered(params, input.position);
+  };
+  return SampleBy(input, std::cref(draw), token, top_logprobs);  // by reference: no allocation
+}
+
+bool Sampler::SampleBy(const SamplerInput& input, const Choose& choose, SampledToken* token,
+                       std::vector<TokenLogprob>* top_logprobs) {
+  const SamplingParams& params = *input.params;
   const std::span<float> logits = Drawable(input);
   if (!Summarize(logits).is_finite) return false;
   const bool is_masked = !input.allowed.empty();
@@ -82,12 +94,8 @@ bool Sampler::Sample(const SamplerInput& input, SampledToken* token,
     ApplyMask(input.allowed, logits);
     if (!Summarize(logits).is_finite) return false;
   }
-  if (params.temperature == 0.0f) {
-    token->token = Best(logits);
-  } else {
-    ChooseCandidates(params, logits);
-    token->token = DrawFromFiltered(params, input.position);
-  }
+  FindCandidates(params, logits);
+  token->token = choose(candidates_);
   token->logprob = 0;
   token->top_begin = static_cast<int>(top_logprobs->size());
   token->num_top = 0;
@@ -103,12 +111,7 @@ const std::vector<Sampler::Candidate>& Sampler::Filter(const SamplerInput& input
   AddBias(*input.params, logits);
   ApplyPenalties(input, logits);
   if (!input.allowed.empty()) ApplyMask(input.allowed, logits);
-  if (input.params->temperature == 0.0f) {
-    const TokenId best = Best(logits);
-    candidates_.assign(1, {1.0, logits[best.value], best.value});
-  } else {
-    ChooseCandidates(*input.params, logits);
-  }
+  FindCandidates(*input.params, logits);
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   for (Candidate& candidate : candidates_) candidate.weight /= total;
@@ -152,6 +155,12 @@ void Sampler::ApplyPenalties(const SamplerInput& input, std::span<float> logits)
     num_seen_[token.value] = num_in_output_[token.value] = 0;
   }
   seen_.clear();
+}
+
+void Sampler::FindCandidates(const SamplingParams& params, std::span<const float> logits) {
+  if (params.temperature > 0.0f) return ChooseCandidates(params, logits);
+  const TokenId best = Best(logits);
+  candidates_.assign(1, {1.0, logits[best.value], best.value});
 }
 
 void Sampler::ChooseCandidates(const SamplingParams& params, std::span<const float> logits) {

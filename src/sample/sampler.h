@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -40,13 +41,20 @@ class Sampler {
   [[nodiscard]] bool Sample(const SamplerInput& input, SampledToken* token,
                             std::vector<TokenLogprob>* top_logprobs);
 
-  // The tokens that the filters leave, in the order of their ids, with probabilities that sum to
-  // one: what Sample() draws from. For tests; the logits must be finite.
   struct Candidate {
     double weight = 0;  // after the softmax's maximum was taken out; the best one's is 1
     float logit = 0;
     int32_t id = 0;
   };
+
+  // The same with another way to draw: choose(candidates) returns one of the ids that the filters
+  // leave, which come in their order.
+  using Choose = std::function<TokenId(std::span<const Candidate> candidates)>;
+  [[nodiscard]] bool SampleBy(const SamplerInput& input, const Choose& choose, SampledToken* token,
+                              std::vector<TokenLogprob>* top_logprobs);
+
+  // The tokens that the filters leave, in the order of their ids, with probabilities that sum to
+  // one: what Sample() draws from. The logits must be finite.
   const std::vector<Candidate>& Filter(const SamplerInput& input);
 
  private:
@@ -56,6 +64,7 @@ class Sampler {
   void ApplyPenalties(const SamplerInput& input, std::span<float> logits);
   void Count(std::span<const TokenId> tokens, int first_position, int num_prompt_tokens);
   TokenId DrawFromFiltered(const SamplingParams& params, int position) const;
+  void FindCandidates(const SamplingParams& params, std::span<const float> logits);
   void ChooseCandidates(const SamplingParams& params, std::span<const float> logits);
   void KeepBest(size_t count);
   void KeepTopP(double top_p, bool is_ordered);

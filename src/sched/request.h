@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/types.h"
 #include "batch/sampling_params.h"
+#include "batch/speculation.h"
 
 namespace hadal {
 
@@ -23,6 +24,7 @@ struct Request {
   SequenceId id;
   std::vector<TokenId> prompt;  // at least one token
   SamplingParams sampling;
+  Speculation speculation;
   int max_tokens = -1;               // of the output; -1: until the context ends
   std::vector<TokenId> stop_tokens;  // end the sequence and are not part of the output
   int priority = 0;                  // smaller ones first; among equals the earlier arrival

@@ -32,6 +32,8 @@ Scheduler::Scheduler(const SchedulerLimits& limits, KvCacheManager* cache)
   const size_t max_slices = static_cast<size_t>(max_running());
   running_.reserve(max_slices);
   planned_.reserve(max_slices);
+  seats_.reserve(max_slices);
+  seated_.reserve(max_slices);
   updates_.reserve(max_slices);
   plan_.slices.reserve(max_slices);
   plan_.tokens.reserve(static_cast<size_t>(limits.max_step_tokens));
@@ -83,8 +85,24 @@ const BatchPlan& Scheduler::Schedule() {
   plan_.moved_blocks.clear();
   ContinueDecoding();
   ReadPrompts();
+  ChooseDrafts();
   BuildPlan();
   return plan_;
+}
+
+void Scheduler::NoteStepTime(int64_t elapsed_us, int64_t drafting_us) {
+  pacer_.Note(load_, elapsed_us);
+  if (load_.prompt_work == 0 && !plan_.tokens.empty())
+    governor_.NoteStepTime(static_cast<int>(plan_.tokens.size()), elapsed_us - drafting_us);
+  // Time of drafters that work side by side cannot be told apart; a server has one as a rule.
+  DrafterKind drafter = DrafterKind::kNone;
+  int num_proposals = 0;
+  for (const SequenceSlice& slice : plan_.slices) {
+    if (slice.max_proposals == 0) continue;
+    drafter = slice.speculation.drafter;
+    num_proposals += slice.max_proposals;
+  }
+  if (load_.prompt_work == 0) governor_.NoteDrafting(drafter, num_proposals, drafting_us);
 }
 
 // Those that decode go first, so that a long prompt does not make their readers wait.
@@ -252,6 +270,26 @@ void Scheduler::TakeBack(Sequence* sequence, int num_adopted) {
   sequence->num_saved = 0;
 }
 
+// Guesses are made in this step for the next one, in which all of these take part again.
+void Scheduler::ChooseDrafts() {
+  seats_.clear();
+  seated_.clear();
+  for (const Planned& planned : planned_) {
+    Sequence* const sequence = planned.sequence;
+    sequence->num_wanted_drafts = 0;
+    const Speculation& speculation = sequence->request().speculation;
+    const int num_certain = planned.num_tokens - planned.num_drafts;
+    if (!speculation.is_on() || num_certain < sequence->num_unread()) continue;
+    const int num_useful = sequence->NumUsefulDrafts(sequence->num_tokens() + 1);
+    seats_.push_back({.record = &sequence->draft_record,
+                      .speculation = speculation,
+                      .max_drafts = std::min({speculation.max_drafts, num_useful, kMostDrafts})});
+    seated_.push_back(sequence);
+  }
+  governor_.Choose(static_cast<int>(planned_.size()), seats_);
+  for (size_t i = 0; i < seats_.size(); ++i) seated_[i]->num_wanted_drafts = seats_[i].num_wanted;
+}
+
 void Scheduler::BuildPlan() {
   plan_.tokens.clear();
   plan_.block_ids.clear();
@@ -287,7 +325,12 @@ void Scheduler::AddSlice(const Planned& planned, SequenceSlice* slice) {
 
   slice->history_begin = static_cast<int>(plan_.history.size());
   slice->num_history = 0;
-  if (slice->wants_tokens && slice->sampling.has_penalties()) {
+  slice->speculation = sequence.request().speculation;
+  slice->max_proposals = slice->wants_tokens ? sequence.num_wanted_drafts : 0;
+  slice->next_token = slice->wants_tokens ? TokenId{} : *(first + num_certain);
+  const bool has_news =
+      slice->speculation.is_on() && sequence.num_shown_tokens < sequence.num_computed;
+  if (has_news || (slice->wants_tokens && slice->sampling.has_penalties())) {
     slice->num_history = slice->num_cached;
     plan_.history.insert(plan_.history.end(), tokens.begin(), first);
   }

@@ -15,6 +15,7 @@
 #include "batch/batch_plan.h"
 #include "batch/step_result.h"
 #include "cache/kv_cache_manager.h"
+#include "sched/draft_governor.h"
 #include "sched/request.h"
 #include "sched/request_queue.h"
 #include "sched/sequence.h"
@@ -49,6 +50,7 @@ struct SequenceUpdate {
   FinishReason finish = FinishReason::kNone;
   Status error;               // of kError
   int num_cached_tokens = 0;  // of the prompt, not computed by itself when it was admitted
+  // Drafts that became output or ended it, and those that were in vain.
   int num_accepted_drafts = 0, num_rejected_drafts = 0;
 };
 
@@ -76,8 +78,8 @@ class Scheduler {
   // The plan that Schedule() gave last, for whoever adds to it what scheduling does not know.
   BatchPlan* mutable_plan() { return &plan_; }
 
-  // How long the runner took for the last plan.
-  void NoteStepTime(int64_t elapsed_us) { pacer_.Note(load_, elapsed_us); }
+  // How long the runner took for the last plan, and how much of it for guesses.
+  void NoteStepTime(int64_t elapsed_us, int64_t drafting_us = 0);
 
   // Takes in the result of the last plan. One update per slice, in the plan's order; the list lives
   // until the next call.
@@ -111,6 +113,7 @@ class Scheduler {
   // The parts of Schedule(), in their order.
   void ContinueDecoding();
   void ReadPrompts();
+  void ChooseDrafts();
   void BuildPlan();
 
   void PlanDecoding(Sequence* sequence);
@@ -138,6 +141,7 @@ class Scheduler {
   const SchedulerLimits limits_;
   KvCacheManager* const cache_;
   StepPacer pacer_;
+  DraftGovernor governor_;
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   std::set<std::pair<int64_t, SequenceId>> deadlines_;
   RequestQueue waiting_;
@@ -158,6 +162,8 @@ class Scheduler {
   StepLoad load_;
   bool has_preempted_ = false;
   std::vector<Planned> planned_;
+  std::vector<DraftSeat> seats_;   // of the planned sequences that guess
+  std::vector<Sequence*> seated_;  // the same
   BatchPlan plan_;
   std::vector<SequenceUpdate> updates_;
 };

@@ -36,19 +36,27 @@ void Scheduler::Advance(const SequenceSlice& slice, const SliceResult& drawn,
   }
   HADAL_CHECK((drawn.num_tokens > 0) == slice.wants_tokens &&
               drawn.num_tokens <= slice.num_drafts + 1);
-  update->num_accepted_drafts = std::max(0, drawn.num_tokens - 1);
-  update->num_rejected_drafts = slice.num_drafts - update->num_accepted_drafts;
-  sequence->num_computed += slice.num_tokens - update->num_rejected_drafts;
+  const int num_agreed = std::max(0, drawn.num_tokens - 1);
+  sequence->num_computed += slice.num_tokens - slice.num_drafts + num_agreed;
+  sequence->num_shown_tokens = std::max(sequence->num_shown_tokens, sequence->num_computed);
   sequence->drafts.clear();
+  if (slice.num_drafts > 0) {
+    governor_.NoteOutcome(slice.speculation.drafter, slice.num_drafts, num_agreed,
+                          &sequence->draft_record);
+  }
 
   while (update->num_tokens < drawn.num_tokens && update->finish == FinishReason::kNone) {
     const size_t next = static_cast<size_t>(drawn.token_begin + update->num_tokens);
     update->finish = sequence->Append(result.tokens[next].token);
     if (update->finish != FinishReason::kStop) ++update->num_tokens;
   }
+  // Behind the end drafts are in vain although they agreed.
+  const bool met_stop_token = update->finish == FinishReason::kStop;
+  update->num_accepted_drafts = std::min(num_agreed, update->num_tokens + (met_stop_token ? 1 : 0));
+  update->num_rejected_drafts = slice.num_drafts - update->num_accepted_drafts;
   PublishFinal(sequence);
   if (update->finish != FinishReason::kNone) return End(sequence);
-  if (update->num_rejected_drafts > 0) cache_->Truncate(sequence->num_tokens(), &sequence->table);
+  if (num_agreed < slice.num_drafts) cache_->Truncate(sequence->num_tokens(), &sequence->table);
   sequence->SetDrafts(
       std::span(result.drafts)
           .subspan(static_cast<size_t>(drawn.draft_begin), static_cast<size_t>(drawn.num_drafts)));

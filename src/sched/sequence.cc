@@ -32,8 +32,7 @@ FinishReason Sequence::Append(TokenId token) {
 }
 
 void Sequence::SetDrafts(std::span<const TokenId> guesses) {
-  // One token is drawn after the last accepted draft, so the last place is never a draft's.
-  const size_t num_useful = static_cast<size_t>(max_total_tokens_ - num_tokens() - 1);
+  const size_t num_useful = static_cast<size_t>(NumUsefulDrafts(num_tokens()));
   guesses = guesses.first(std::min(guesses.size(), num_useful));
   drafts.assign(guesses.begin(), guesses.end());
 }

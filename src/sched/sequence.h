@@ -1,12 +1,14 @@
 // How far a request got. Owned by the scheduler, engine thread only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/types.h"
 #include "cache/kv_cache_manager.h"
+#include "sched/draft_governor.h"
 #include "sched/request.h"
 
 namespace hadal {
@@ -45,12 +47,21 @@ class Sequence {
   // Drafts that could still be part of the output; the rest is dropped.
   void SetDrafts(std::span<const TokenId> drafts);
 
+  // How many drafts could be of use to a step that knows `num_known` tokens when it begins: behind
+  // the last accepted one a token is drawn.
+  int NumUsefulDrafts(int num_known) const {
+    return std::max(0, max_total_tokens_ - num_known - 1);
+  }
+
   // State that the scheduler moves.
   SequenceState state = SequenceState::kWaiting;
   int num_computed = 0;
   BlockTable table;
   std::vector<TokenId> drafts;  // guesses for the tokens that follow, not yet verified
-  int num_cached_tokens = -1;   // not computed by itself at its first admission; -1 before that
+  int num_wanted_drafts = 0;    // for the step behind the planned one
+  DraftRecord draft_record;
+  int num_shown_tokens = 0;    // tokens that plans have told, in their slices or as history
+  int num_cached_tokens = -1;  // not computed by itself at its first admission; -1 before that
   // The rows of [first_saved, num_saved) lie outside the cache: after preemption, or brought along
   // by the request. num_saved is 0 while it runs.
   int first_saved = 0, num_saved = 0;

@@ -180,7 +180,7 @@ class Failures(unittest.TestCase):
             check_refused(self, run("run", TINY, "--tokens", path), "2048 tokens", "context of 2048")
 
     def test_wrong_usage_has_code_2(self):
-        for args in (["--spec", "mtp"], ["--spec", "ngram"], ["--spec", "nonsense"], ["--draft-model", "x"],
+        for args in (["--spec", "nonsense"], ["--spec", "ngram", "--spec-tokens", "0"],
                      ["--temperature", "-1"], ["--temperature", "warm"], ["--top-p", "2"], ["--max-tokens", "0"],
                      ["--logit-bias", "5"], ["--layout", "v9"], ["--no-such-flag"], ["--raw", "--chat"],
                      ["--raw", "--system", "x"], ["--prompt-file", "y"]):
