@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace hadal {
@@ -28,6 +29,14 @@ constexpr std::string_view DrafterName(DrafterKind kind) {
       return "model";
   }
   return "none";
+}
+
+constexpr std::optional<DrafterKind> FindDrafter(std::string_view name) {
+  for (int i = 0; i < kNumDrafterKinds; ++i) {
+    const auto kind = static_cast<DrafterKind>(i);
+    if (DrafterName(kind) == name) return kind;
+  }
+  return std::nullopt;
 }
 
 // When a guess is accepted.

@@ -21,6 +21,7 @@ struct ApiModel {
   ChatLayout layout = ChatLayout::kV3;
   bool is_chat_model = true;
   SamplingParams default_sampling;
+  Speculation default_speculation;
   int max_context_tokens = 0;
   int num_tokens = 0;                    // ids below it may be asked for
   const Tokenizer* tokenizer = nullptr;  // null: the model takes and gives ids only

@@ -74,6 +74,7 @@ void ApiHandler::SetEngine(Engine* engine) {
   model_.layout = engine->layout().layout;
   model_.is_chat_model = engine->is_chat_model();
   model_.default_sampling = engine->default_sampling();
+  model_.default_speculation = engine->default_speculation();
   model_.tokenizer = engine->tokenizer();
   const ModelInfo& info = engine->info();
   model_.max_context_tokens = info.max_context_tokens;

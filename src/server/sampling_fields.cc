@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -53,6 +54,24 @@ Status ReadStopTokens(const FieldReader& fields, const ApiModel& model,
   return Status::Ok();
 }
 
+// {"drafter": "none" | "ngram" | "mtp" | "model", "tokens": N}, both optional. Whether the drafter
+// is there is the engine's to say.
+Status ReadSpeculation(const FieldReader& fields, const ApiModel& model,
+                       GenerationRequest* request) {
+  ASSIGN_OR_RETURN(const Json* object, fields.Object("speculation"));
+  if (object == nullptr) return Status::Ok();
+  const FieldReader inner(*object, "speculation");
+  Speculation speculation = model.default_speculation;
+  std::string name(DrafterName(speculation.drafter));
+  RETURN_IF_ERROR(inner.Text("drafter", &name));
+  const std::optional<DrafterKind> drafter = FindDrafter(name);
+  if (!drafter) return inner.Mismatch("drafter", "none, ngram, mtp or model");
+  speculation.drafter = *drafter;
+  RETURN_IF_ERROR(inner.Integer("tokens", 0, kMostDrafts, &speculation.max_drafts));
+  request->speculation = speculation;
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status ReadStops(const FieldReader& fields, std::string_view key, std::vector<std::string>* stops) {
@@ -91,6 +110,7 @@ Status ReadSampling(const FieldReader& fields, const ApiModel& model, Generation
   RETURN_IF_ERROR(ReadStopTokens(fields, model, &request->stop_tokens));
   RETURN_IF_ERROR(fields.Flag("ignore_eos", &request->ignore_eos));
   RETURN_IF_ERROR(fields.Integer("n", 1, kMaxChoices, &request->num_choices));
+  RETURN_IF_ERROR(ReadSpeculation(fields, model, request));
   return fields.Text("cache_salt", &request->cache_salt);
 }
 

@@ -12,8 +12,8 @@
 namespace hadal {
 
 // temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty,
-// logit_bias, seed, stop, stop_token_ids, ignore_eos, n, cache_salt. What is not said is the
-// model's own setting.
+// logit_bias, seed, stop, stop_token_ids, ignore_eos, n, speculation, cache_salt. What is not said
+// is the model's own setting.
 Status ReadSampling(const FieldReader& fields, const ApiModel& model, GenerationRequest* request);
 
 // "stop", or what another API calls it: strings, of which empty ones are refused.

@@ -177,7 +177,6 @@ TEST_P(SpeculationOnModels, GivesTheAnswersOfPlainDecoding) {
     bool is_adaptive;
   };
   int num_accepted = 0, num_rejected = 0;
-  int64_t num_preemptions = 0;
   for (const Way way : {Way{1, 512, 0, false}, Way{3, 9, 6 * 64, false}, Way{7, 64, 6 * 64, false},
                         Way{5, 512, 0, true}}) {
     SCOPED_TRACE(std::to_string(way.num_drafts) + " drafts, chunk " + std::to_string(way.chunk));
@@ -199,11 +198,9 @@ TEST_P(SpeculationOnModels, GivesTheAnswersOfPlainDecoding) {
     }
     const FullAnswer alone = AskAll(engine.get(), {requests[0]})[0];
     EXPECT_TRUE(alone == plain[0]) << "alone";
-    num_preemptions += engine->metrics().num_preemptions;
   }
   EXPECT_GT(num_accepted, 0) << "hardly anything was accepted, so this shows nothing";
   EXPECT_GT(num_rejected, 0);
-  EXPECT_GT(num_preemptions, 0) << "nobody had to leave the cache";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SpeculationOnModels,
