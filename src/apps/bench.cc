@@ -7,6 +7,7 @@
 
 #include "apps/bench_page.h"
 #include "apps/bench_report.h"
+#include "apps/bench_speculation.h"
 #include "apps/bench_suite.h"
 #include "apps/commands.h"
 #include "apps/runner_flags.h"
@@ -23,7 +24,8 @@ struct BenchFlags {
   std::string suite = "quick";
   std::string compare_path, csv_path, html_path, trace_path;
   std::vector<int> prefill, batches, depths;
-  bool json = false, has_profile = false;
+  std::string spec_text_path;
+  bool json = false, has_profile = false, is_speculation = false;
 };
 
 Status WriteText(const std::string& path, const std::string& text) {
@@ -47,7 +49,19 @@ Result<std::vector<BenchCase>> Cases(const BenchFlags& flags) {
   return CasesOfSuite(flags.suite);
 }
 
+Status RunSpeculationBench(const BenchFlags& flags) {
+  ASSIGN_OR_RETURN(const SpeculationReport report,
+                   MeasureSpeculation({.runner = flags.options.runner,
+                                       .depth = flags.depths.empty() ? 0 : flags.depths[0],
+                                       .repetitions = flags.options.repetitions,
+                                       .text_path = flags.spec_text_path}));
+  std::cout << (flags.json ? DumpJson(SpeculationAsJson(report)) + "\n"
+                           : SpeculationAsText(report));
+  return Status::Ok();
+}
+
 Status RunBenchCommand(BenchFlags flags) {
+  if (flags.is_speculation) return RunSpeculationBench(flags);
   ASSIGN_OR_RETURN(flags.options.cases, Cases(flags));
   Json earlier;
   if (!flags.compare_path.empty()) {
@@ -108,6 +122,14 @@ void AddBenchCommand(CLI::App* app, CommandBody* body) {
                     "Also tell how long each operation of a step takes");
   command->add_option("--trace", flags->trace_path,
                       "Also write the operations of the last case as a trace for Perfetto");
+  CLI::Option* speculation = command->add_flag(
+      "--spec", flags->is_speculation,
+      "Instead of a suite: what verifying 1 to 8 tokens costs, what speed follows from it");
+  command
+      ->add_option("--spec-text", flags->spec_text_path,
+                   "With --spec: text, or JSON list of texts, on which the MTP module's guesses\n"
+                   "are counted")
+      ->needs(speculation);
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, body] { *body = [flags] { return RunBenchCommand(*flags); }; });
 }

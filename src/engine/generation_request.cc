@@ -51,10 +51,10 @@ Status CheckSpeculation(const Speculation& speculation, const ModelInfo& info) {
                                                                      : info.max_drafts > 0;
   if (!is_there) {
     return Status::InvalidArgument(
-        fmt::format("speculation: expected a drafter that was loaded, found {}",
+        fmt::format("speculation.drafter: expected one that was loaded, found {}",
                     DrafterName(speculation.drafter)));
   }
-  return CheckRange("speculation tokens", speculation.max_drafts, 0, info.max_drafts);
+  return CheckRange("speculation.tokens", speculation.max_drafts, 0, info.max_drafts);
 }
 
 Status CheckGenerationRequest(const GenerationRequest& request, int num_tokens) {

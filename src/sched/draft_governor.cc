@@ -12,7 +12,7 @@ namespace {
 // machine that was busy elsewhere for a moment should not decide for long.
 constexpr double kTimeWeight = 0.25;
 constexpr double kMaxJump = 1.5;
-constexpr float kSequenceWeight = 0.15f;
+constexpr float kSequenceWeight = 0.06f;
 constexpr float kDrafterWeight = 0.02f;
 
 // What a guess is taken to be worth before any was seen, and a row before its cost was: hopeful, so
@@ -25,7 +25,7 @@ constexpr double kFirstRowShare = 0.1;  // of the time of a row alone
 constexpr double kMinGain = 1.02;
 
 // Where no guess pays, one is tried after so many steps, to see whether the text has changed.
-constexpr int kFirstProbe = 32;
+constexpr int kFirstProbe = 24;
 constexpr int kLastProbe = 1024;
 
 double Blend(double old, double measured) {

@@ -69,5 +69,19 @@ TEST(GenerationRequest, RefusesWhatIsOutOfRangeAndNamesTheField) {
   }
 }
 
+TEST(GenerationRequest, TakesOnlyDraftersThatWereLoadedAndTheirLimit) {
+  ModelInfo info;
+  const Speculation ngram{.drafter = DrafterKind::kNgram, .max_drafts = 3};
+  EXPECT_TRUE(CheckSpeculation({}, info).ok());
+  EXPECT_FALSE(CheckSpeculation(ngram, info).ok());
+  info.max_drafts = 3;
+  EXPECT_TRUE(CheckSpeculation(ngram, info).ok());
+  EXPECT_FALSE(CheckSpeculation({.drafter = DrafterKind::kNgram, .max_drafts = 4}, info).ok());
+  const Speculation mtp{.drafter = DrafterKind::kMtp, .max_drafts = 1};
+  EXPECT_NE(CheckSpeculation(mtp, info).message().find("found mtp"), std::string::npos);
+  info.drafts_with_mtp = true;
+  EXPECT_TRUE(CheckSpeculation(mtp, info).ok());
+}
+
 }  // namespace
 }  // namespace hadal

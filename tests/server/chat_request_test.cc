@@ -72,6 +72,21 @@ TEST(ChatRequest, KeepsIntegersOfSchemasToTheDigit) {
             std::string::npos);
 }
 
+TEST(ChatRequest, SaysWhoGuessesAheadAndHowFar) {
+  const std::string begin = R"({"messages": [{"role": "user", "content": "x"}])";
+  EXPECT_FALSE(Parsed(begin + "}").speculation.has_value()) << "then the server's own counts";
+  const auto asked =
+      Parsed(begin + R"(, "speculation": {"drafter": "ngram", "tokens": 5}})").speculation;
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->drafter, DrafterKind::kNgram);
+  EXPECT_EQ(asked->max_drafts, 5);
+  EXPECT_NE(
+      Refused(begin + R"(, "speculation": {"drafter": "trees"}})").find("speculation.drafter"),
+      std::string::npos);
+  EXPECT_NE(Refused(begin + R"(, "speculation": {"tokens": 99}})").find("speculation.tokens"),
+            std::string::npos);
+}
+
 TEST(ChatRequest, ClampsALimitBeyondAnyContext) {
   EXPECT_GT(Parsed(R"({"messages": [{"role": "user", "content": "x"}],
                        "max_tokens": 9007199254740992})")
