@@ -171,7 +171,7 @@ Status Chat(const ChatFlags& flags) {
   if (engine->tokenizer() == nullptr) {
     return Status::InvalidArgument(
         fmt::format("{}: expected a tokenizer.json, which a conversation needs, found none",
-                    flags.engine.model_path));
+                    flags.engine.runner.model_path));
   }
   ChatSession(flags, engine.get()).Run();
   return Status::Ok();

@@ -8,10 +8,13 @@
 namespace hadal {
 namespace {
 
-// New measurements against old ones. A time that is far off counts as at most this much off: a
-// machine that was busy elsewhere for a moment should not decide for long.
-constexpr double kTimeWeight = 0.25;
-constexpr double kMaxJump = 1.5;
+// How far a measurement moves an estimate: half the way, but by no more than a share of the
+// estimate. So it comes to stand near the median, and a machine that is busy elsewhere for a
+// moment, or now and then, does not decide.
+constexpr double kTimeWeight = 0.5;
+constexpr double kMaxMove = 0.08;
+
+// What one outcome counts against earlier ones, of the sequence and of all.
 constexpr float kSequenceWeight = 0.06f;
 constexpr float kDrafterWeight = 0.02f;
 
@@ -29,7 +32,7 @@ constexpr int kFirstProbe = 24;
 constexpr int kLastProbe = 1024;
 
 double Blend(double old, double measured) {
-  return old + kTimeWeight * (std::clamp(measured, old / kMaxJump, old * kMaxJump) - old);
+  return old + kTimeWeight * std::clamp(measured - old, -kMaxMove * old, kMaxMove * old);
 }
 
 }  // namespace
