@@ -201,7 +201,9 @@ TEST_P(SpeculationOnModels, GivesTheAnswersOfPlainDecoding) {
   }
   EXPECT_GT(num_accepted, 0) << "hardly anything was accepted, so this shows nothing";
   // A model that guesses for itself is always right.
-  if (GetParam().draft_model != GetParam().model) EXPECT_GT(num_rejected, 0);
+  if (GetParam().draft_model != GetParam().model) {
+    EXPECT_GT(num_rejected, 0);
+  }
 }
 
 // Blocks have 64 tokens: two sequences begin with two each, and need a third one before they end.
