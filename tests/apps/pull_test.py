@@ -458,7 +458,7 @@ class ByName(PullCase):
         self.good(self.pull())
         report = json.loads(self.good(self.hadal("inspect", "org/name", "--json")).stdout)
         self.assertEqual(report["model_type"], "deepseek_v3")
-        answers = [self.good(self.hadal("run", model, "-p", "Hello", "--max-tokens", 5, "--json")).stdout for model in ("org/name", TINY)]
+        answers = [self.good(self.hadal("run", model, "-p", "Hello", "--max-tokens", 5, "--temperature", 0, "--json")).stdout for model in ("org/name", TINY)]
         self.assertEqual(json.loads(answers[0])["ids"], json.loads(answers[1])["ids"])
         process = subprocess.run([HADAL, "tokenize", "org/name", "--json"], input='{"text": "a"}\n', capture_output=True, text=True, timeout=60,
                                  env=self.environment(), check=True)
