@@ -50,6 +50,27 @@ class Bench(unittest.TestCase):
         bf16 = json.loads(self.bench("--json", "--cache-type", "bf16").stdout)
         self.assertEqual(bf16["model"]["cache_bytes_per_token"], (128 + 64) * 6 * 2)
 
+    def test_speculation_tells_costs_speed_ups_and_the_modules_acceptance(self):
+        texts = self.folder / "texts.json"
+        texts.write_text(json.dumps(["Long ago, near the old mill, there lived a brown dog. The dog had a thorn."]))
+        process = run("bench", "--spec", "--json", "--repetitions", 1, "--spec-text", texts)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        report = json.loads(process.stdout)
+        costs = {cost["tokens"]: cost for cost in report["verification"]}
+        self.assertEqual(sorted(costs), list(range(1, 9)))
+        self.assertEqual(costs[1]["relative"], 1)
+        for entry in report["speedup"]:
+            tokens = sum(entry["acceptance"] ** i for i in range(entry["drafts"] + 1))
+            self.assertAlmostEqual(entry["speedup"] * costs[entry["drafts"] + 1]["relative"], tokens, places=9)
+        for found in report["copy"]:
+            self.assertAlmostEqual(found["predicted"] * costs[found["drafts"] + 1]["relative"], found["tokens_per_step"])
+            if found["right_rate"] == 1:
+                self.assertGreater(found["tokens_per_step"], found["drafts"])
+        self.assertEqual([found["drafts"] for found in report["mtp_acceptance"]], [1, 2, 3])
+        for found in report["mtp_acceptance"]:
+            self.assertAlmostEqual(found["tokens_per_step"], 1 + sum(found["by_position"]))
+            self.assertEqual(found["by_position"], sorted(found["by_position"], reverse=True))
+
     def test_operations_add_up_to_the_step(self):
         trace = self.folder / "trace.json"
         report = json.loads(self.bench("--json", "--profile", "--trace", trace).stdout)
