@@ -238,7 +238,10 @@ class Bench {
                     .cache_row_bytes = CacheBytesPerToken(config_, 1, cache_type())});
     result.bytes = cost.bytes();
     result.ops = cost.ops();
-    const bool is_grouped = config_.has_grouped_weights && !options_.runner.keeps_float_activations;
+    const bool is_grouped =
+        (config_.has_grouped_weights || checkpoint_->notes().container == "gguf" ||
+         config_.packed_scheme.method != PackedMethod::kNone) &&
+        !KeepsFloatActivations(options_.runner, *checkpoint_, config_);
     const double rate =
         is_grouped ? result.limits.integer_ops_per_s : result.limits.multiply_add_ops_per_s;
     const double reading = result.bytes / result.limits.read_bytes_per_s;

@@ -17,6 +17,7 @@ using CommandBody = std::function<Status()>;
 // Each adds a subcommand to `app`; when it is chosen, its callback sets `*body`.
 void AddBenchCommand(CLI::App* app, CommandBody* body);
 void AddChatCommand(CLI::App* app, CommandBody* body);
+void AddConvertCommand(CLI::App* app, CommandBody* body);
 void AddDoctorCommand(CLI::App* app, CommandBody* body);
 void AddEvalCommand(CLI::App* app, CommandBody* body);
 void AddInspectCommand(CLI::App* app, CommandBody* body);

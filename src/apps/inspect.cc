@@ -70,6 +70,22 @@ void AddModel(const ModelReport& model, Json* out) {
   (*out)["cache_bytes_per_token"] = model.cache_bytes_per_token;
 }
 
+void AddNotes(const InspectReport& report, Json* out) {
+  const CheckpointNotes& notes = report.checkpoint->notes();
+  (*out)["container"] = notes.container;
+  if (!notes.form.empty()) (*out)["mla_form"] = notes.form;
+  if (report.model) {
+    const std::string_view method = PackedMethodName(report.model->config.packed_scheme.method);
+    if (!method.empty()) (*out)["packing"] = method;
+    (*out)["bits_per_weight"] = report.bits_per_weight();
+    Json table = Json::object();
+    for (const auto& [part, types] : report.weights.types_by_part) table[part] = ByteTable(types);
+    (*out)["types_by_part"] = std::move(table);
+  }
+  (*out)["supplied"] = notes.supplied;
+  (*out)["warnings"] = report.warnings;
+}
+
 void PrintJson(const InspectReport& report, bool wants_tensors) {
   const Checkpoint& checkpoint = *report.checkpoint;
   Json out = Json::object();
@@ -84,6 +100,7 @@ void PrintJson(const InspectReport& report, bool wants_tensors) {
     out["chat_layout"] = ChatLayoutName(report.chat->layout);
     out["chat_layout_reason"] = report.chat->reason;
   }
+  AddNotes(report, &out);
   out["num_tensors"] = checkpoint.tensors().size();
   out["num_files"] = checkpoint.files().size();
   out["weight_bytes"] = report.weights.num_bytes;
@@ -165,7 +182,7 @@ std::string MemoryText(const InspectReport& report) {
 }
 
 std::string ChatText(const InspectReport& report) {
-  if (!report.chat) return "no tokenizer.json, so token ids only";
+  if (!report.chat) return "no tokenizer, so token ids only";
   return fmt::format("layout {}: {}", ChatLayoutName(report.chat->layout), report.chat->reason);
 }
 
@@ -190,6 +207,21 @@ void PrintTensors(const Checkpoint& checkpoint) {
   }
 }
 
+void PrintNotes(const InspectReport& report) {
+  const CheckpointNotes& notes = report.checkpoint->notes();
+  const std::string_view method =
+      report.model ? PackedMethodName(report.model->config.packed_scheme.method) : "";
+  if (notes.container != "safetensors" || !method.empty()) {
+    PrintRow("container", fmt::format("{}{}{}{}", notes.container, method.empty() ? "" : ", ",
+                                      method, notes.form.empty() ? "" : ", MLA as " + notes.form));
+    for (const auto& [part, types] : report.weights.types_by_part) {
+      PrintRow(part, ByteList(types));
+    }
+  }
+  for (const std::string& note : notes.supplied) PrintRow("supplied", note);
+  for (const std::string& warning : report.warnings) PrintRow("warning", warning);
+}
+
 void PrintTable(const InspectReport& report, bool wants_tensors) {
   const Checkpoint& checkpoint = *report.checkpoint;
   PrintRow("model", fmt::format("{} in {}",
@@ -205,7 +237,11 @@ void PrintTable(const InspectReport& report, bool wants_tensors) {
                        checkpoint.tensors().size(), checkpoint.files().size(),
                        checkpoint.files().size() == 1 ? "file" : "files"));
   PrintRow("by type", ByteList(report.weights.bytes_by_dtype));
-  if (report.model) PrintRow("by part", ByteList(report.weights.bytes_by_part));
+  if (report.model) {
+    PrintRow("by part", ByteList(report.weights.bytes_by_part));
+    PrintRow("bits", fmt::format("{:.2f} per weight", report.bits_per_weight()));
+  }
+  PrintNotes(report);
   if (report.weights.num_unused > 0) {
     PrintRow("unused", fmt::format("{} tensors, the first {}", report.weights.num_unused,
                                    Quoted(report.weights.first_unused)));
@@ -216,7 +252,7 @@ void PrintTable(const InspectReport& report, bool wants_tensors) {
 
 Status RunInspect(const InspectFlags& flags) {
   const std::string path = flags.path.empty() ? BundledModelPath() : LocateModel(flags.path);
-  if (IsGgufPath(path)) {
+  if (IsMereGguf(path)) {
     RETURN_IF_ERROR(InspectGguf(path, flags.wants_json));
   } else {
     ASSIGN_OR_RETURN(const InspectReport report, InspectCheckpoint(path));
@@ -242,8 +278,8 @@ void AddInspectCommand(CLI::App* app, CommandBody* body) {
       "inspect",
       "What a checkpoint is: kind of model, parameters, bytes by part and by type, bytes of cache\n"
       "per token, and whether it fits into this machine's memory. PATH is a model folder, one\n"
-      "safetensors or GGUF file, or a folder with an index and shards but no config.json; of all\n"
-      "but the first only the tensors are listed. Every name and shape is checked.");
+      "safetensors or GGUF file, or a folder with an index and shards but no config.json; of what\n"
+      "is no whole model only the tensors are listed. Every name and shape is checked.");
   const auto flags = std::make_shared<InspectFlags>();
   command->add_option("PATH", flags->path, "Model folder or file (default: the bundled model)");
   command->add_flag("--tensors", flags->wants_tensors, "List every tensor");

@@ -86,16 +86,14 @@ void PrintTable(const GgufFile& file, const std::string& path) {
   std::cout << fmt::format("{:<12} {} in {} tensors, {} keys\n", "weights",
                            FormatBytes(totals.num_bytes), file.tensors.size(),
                            file.metadata.size());
-  std::cout << fmt::format("{:<12} hadal reads the container; it does not run GGUF models yet\n",
-                           "note");
+  std::cout << fmt::format(
+      "{:<12} a mere container: models have the architecture deepseek2 or deepseek32\n", "note");
   for (const GgufTensor& tensor : file.tensors) {
     std::cout << fmt::format("{:<40}  {:<8}  {:<16}  {:>9}\n", Quoted(tensor.name),
                              tensor.type.name, ShapeText(ShapeOf(tensor)),
                              FormatBytes(static_cast<int64_t>(tensor.bytes.size())));
   }
 }
-
-}  // namespace
 
 bool IsGgufPath(const std::string& path) {
   namespace fs = std::filesystem;
@@ -105,6 +103,19 @@ bool IsGgufPath(const std::string& path) {
   std::array<char, 4> head = {};
   std::ifstream(path, std::ios::binary).read(head.data(), head.size());
   return IsGguf(std::as_bytes(std::span(head)));
+}
+
+}  // namespace
+
+bool IsMereGguf(const std::string& path) {
+  if (!IsGgufPath(path)) return false;
+  const Result<MappedFile> mapped = MappedFile::Open(path);
+  if (!mapped.ok()) return true;
+  const Result<GgufFile> file = ParseGguf(mapped.value().bytes(), path);
+  if (!file.ok()) return true;
+  const std::string architecture = Architecture(file.value());
+  const bool is_deepseek = architecture == "deepseek2" || architecture == "deepseek32";
+  return !is_deepseek || file.value().Find(architecture + ".block_count") == nullptr;
 }
 
 Status InspectGguf(const std::string& path, bool wants_json) {

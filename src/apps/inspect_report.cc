@@ -2,8 +2,9 @@
 
 #include <filesystem>
 
+#include "formats/scheme_warnings.h"
 #include "model/cache_size.h"
-#include "model/weight_store.h"
+#include "model/weight_lookup.h"
 #include "sys/machine.h"
 #include "text/tokenizer.h"
 
@@ -14,6 +15,7 @@ namespace {
 bool IsModel(const Checkpoint& checkpoint) {
   namespace fs = std::filesystem;
   if (checkpoint.config().is_null()) return false;
+  if (checkpoint.notes().container == "gguf") return true;
   std::error_code error;
   const fs::path path(checkpoint.path());
   return fs::is_directory(path, error) || path.filename() == "model.safetensors" ||
@@ -21,11 +23,11 @@ bool IsModel(const Checkpoint& checkpoint) {
 }
 
 Result<ModelReport> ReportModel(const Checkpoint& checkpoint) {
-  const std::string what = (std::filesystem::path(checkpoint.folder()) / "config.json").string();
   ModelReport report;
-  ASSIGN_OR_RETURN(report.config, ModelConfig::Parse(checkpoint.config(), what));
-  ASSIGN_OR_RETURN(const ModelWeights weights, BindWeights(checkpoint, report.config));
-  report.has_mtp = weights.mtp.has_value();
+  ASSIGN_OR_RETURN(report.config,
+                   ModelConfig::Parse(checkpoint.config(), checkpoint.config_path()));
+  ASSIGN_OR_RETURN(const FoundWeights found, FindWeights(checkpoint, report.config));
+  report.has_mtp = found.has_mtp;
   report.parameters = CountParameters(report.config);
   report.cache_bytes_per_token = CacheBytesPerToken(report.config, report.config.num_hidden_layers);
   return report;
@@ -56,17 +58,30 @@ Result<std::optional<ChatLayoutChoice>> ReportChat(const std::string& folder,
 
 }  // namespace
 
+double InspectReport::bits_per_weight() const {
+  const int64_t count = model->parameters.total + (model->has_mtp ? model->parameters.mtp : 0);
+  return 8.0 * static_cast<double>(weights.num_bytes) / static_cast<double>(count);
+}
+
 Result<InspectReport> InspectCheckpoint(const std::string& path) {
   InspectReport report;
   ASSIGN_OR_RETURN(report.checkpoint, Checkpoint::Open(path));
   if (IsModel(*report.checkpoint)) {
     ASSIGN_OR_RETURN(report.model, ReportModel(*report.checkpoint));
+    const bool is_gguf = report.checkpoint->notes().container == "gguf";
     ASSIGN_OR_RETURN(report.chat,
-                     ReportChat(report.checkpoint->folder(), report.model->config.model_type));
+                     ReportChat(is_gguf ? report.checkpoint->path() : report.checkpoint->folder(),
+                                report.model->config.model_type));
   }
   report.weights =
       SummarizeWeights(*report.checkpoint, report.model ? &report.model->config : nullptr);
   report.memory = ReportMemory(report);
+  report.warnings = report.checkpoint->notes().warnings;
+  if (report.model) {
+    for (std::string& text : WarnOfScheme(*report.checkpoint, report.model->config.packed_scheme)) {
+      report.warnings.push_back(std::move(text));
+    }
+  }
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "formats/checkpoint.h"
@@ -35,6 +36,10 @@ struct InspectReport {
   std::optional<ChatLayoutChoice> chat;  // nothing without a tokenizer
   WeightSummary weights;
   MemoryReport memory;
+  std::vector<std::string> warnings;  // what is known to be wrong, or not imitated
+
+  // Stored bits of all weights, scales included, MTP's with them. REQUIRES: a model.
+  double bits_per_weight() const;
 };
 
 // Opens and checks everything at `path`. A folder with config.json, model.safetensors or the index

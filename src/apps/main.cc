@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   hadal::CommandBody body;
   hadal::AddBenchCommand(&app, &body);
   hadal::AddChatCommand(&app, &body);
+  hadal::AddConvertCommand(&app, &body);
   hadal::AddDoctorCommand(&app, &body);
   hadal::AddEvalCommand(&app, &body);
   hadal::AddInspectCommand(&app, &body);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/hub_flags.h"
+#include "formats/gguf_path.h"
 #include "hub/repo_name.h"
 
 namespace hadal {
@@ -95,6 +96,8 @@ Result<std::string> ModelFolderPath(const std::string& named) {
     return Status::NotFound(
         fmt::format("{}: expected a model folder or file, found nothing{}", path, hint));
   }
+  ASSIGN_OR_RETURN(const std::optional<std::string> gguf, FindGgufModel(path));
+  if (gguf) return *gguf;
   const fs::path folder = fs::path(path).parent_path();
   return folder.empty() ? std::string(".") : folder.string();
 }

@@ -26,7 +26,10 @@ const std::map<std::string, CacheFormat> kCacheFormats = {{"auto", CacheFormat::
 const std::map<std::string, WeightMemory> kWeightMemories = {{"auto", WeightMemory::kAuto},
                                                              {"mapped", WeightMemory::kMapped},
                                                              {"copied", WeightMemory::kCopied}};
-const std::map<std::string, bool> kActivations = {{"int8", false}, {"float32", true}};
+const std::map<std::string, ActivationChoice> kActivations = {
+    {"auto", ActivationChoice::kAuto},
+    {"int8", ActivationChoice::kInt8},
+    {"float32", ActivationChoice::kFloat32}};
 
 const std::map<std::string, QuantFormat> kGroupedFormats = {{"int8", QuantFormat::kInt8Group},
                                                             {"int4", QuantFormat::kInt4Group}};
@@ -63,8 +66,9 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
           "INT8 and INT4 weights, else f32)")
       ->transform(CLI::CheckedTransformer(kCacheFormats));
   command
-      ->add_option("--activations", options->keeps_float_activations,
-                   "Inputs of INT8 and INT4 weights: int8 (fast, the default) or float32")
+      ->add_option("--activations", options->activations,
+                   "Inputs of INT8, INT4 and GGUF's weights: int8 (fast), float32, or auto (int8,\n"
+                   "but float32 in GGUF and other exports of less than 64 MB)")
       ->transform(CLI::CheckedTransformer(kActivations));
   // The two flags come in any order; 0: the group size of the format.
   auto group_size = std::make_shared<int>(0);

@@ -1,10 +1,8 @@
 #include "convert/quantize_checkpoint.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -13,8 +11,8 @@
 #include "base/json.h"
 #include "convert/layer_walker.h"
 #include "convert/quantize_plan.h"
+#include "convert/small_files.h"
 #include "convert/weight_rounding.h"
-#include "formats/checksum_file.h"
 #include "formats/resumable_writer.h"
 #include "formats/sharded_writer.h"
 #include "model/weight_slots.h"
@@ -24,7 +22,6 @@
 
 namespace hadal {
 namespace {
-namespace fs = std::filesystem;
 
 constexpr int kVersion = 1;  // of what the same options give; part of the fingerprint
 
@@ -239,25 +236,6 @@ class Quantizer {
   int64_t done_ = 0, total_ = 0;
 };
 
-// What a model folder holds beside its weights: tokenizer, generation settings, templates, licence.
-Status CopySmallFiles(const std::string& from, const std::string& to) {
-  constexpr uintmax_t kMaxBytes = uintmax_t{1} << 28;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
-    const std::string name = entry.path().filename().string();
-    const std::string extension = entry.path().extension().string();
-    const bool is_other = extension == ".safetensors" || extension == ".bin" ||
-                          extension == ".gguf" || extension == ".pt" || extension == ".partial" ||
-                          name == "config.json" || name == "model.safetensors.index.json" ||
-                          name == kChecksumFile || name.starts_with(".");
-    if (is_other || !entry.is_regular_file(error) || entry.file_size(error) > kMaxBytes) continue;
-    fs::copy_file(entry.path(), fs::path(to) / name, fs::copy_options::overwrite_existing, error);
-    if (error) return Status::Io(fmt::format("{}/{}: {}", to, name, error.message()));
-  }
-  if (error) return Status::Io(fmt::format("{}: {}", from, error.message()));
-  return Status::Ok();
-}
-
 Json QuantizedConfig(const Checkpoint& checkpoint, const QuantizeOptions& options,
                      const QuantizePlan& plan) {
   Json config = checkpoint.config();
@@ -287,12 +265,21 @@ Status CheckCalibration(const QuantizeOptions& options, const ModelConfig& confi
 Result<QuantizeReport> QuantizeCheckpoint(const QuantizeOptions& options,
                                           const QuantizeProgress& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.source));
-  const std::string config_path = checkpoint->folder() + "/config.json";
+  const std::string config_path = checkpoint->config_path();
   ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::Parse(checkpoint->config(), config_path));
   if (config.has_grouped_weights) {
     return Status::InvalidArgument(fmt::format(
         "{}: quantization_config: expected wide or FP8 weights, found a quantised model",
         config_path));
+  }
+  if (checkpoint->notes().container == "gguf" ||
+      config.packed_scheme.method != PackedMethod::kNone) {
+    return Status::InvalidArgument(fmt::format(
+        "{}: weights: expected the published layout, found {}, which `hadal convert` "
+        "reads",
+        config_path,
+        checkpoint->notes().container == "gguf" ? "GGUF"
+                                                : PackedMethodName(config.packed_scheme.method)));
   }
   RETURN_IF_ERROR(CheckCalibration(options, config));
   ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));

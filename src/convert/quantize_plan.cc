@@ -14,7 +14,7 @@ class Planner {
  public:
   Planner(const Checkpoint& checkpoint, const Recipe& recipe, const FoundWeights& found)
       : checkpoint_(checkpoint), recipe_(recipe) {
-    for (const FoundWeight& weight : found.weights) by_name_[weight.tensor->name] = &weight;
+    for (const FoundWeight& weight : found.weights) by_name_[weight.name] = &weight;
   }
 
   void Add(const ExpectedWeight& weight) {

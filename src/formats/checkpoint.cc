@@ -1,8 +1,8 @@
 #include "formats/checkpoint.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +10,8 @@
 
 #include "base/json.h"
 #include "base/quote.h"
+#include "formats/gguf_model.h"
+#include "formats/gguf_path.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
 #include "formats/weight_index.h"
@@ -41,11 +43,9 @@ std::string ShortList(const std::vector<std::string>& names) {
 // Why a folder is not a checkpoint, with what lies there instead.
 Status NoWeights(const fs::path& folder) {
   std::vector<std::string> others;
-  bool has_gguf = false;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string extension = it->path().extension().string();
-    has_gguf = has_gguf || extension == ".gguf";
     if (extension == ".gguf" || extension == ".safetensors" || extension == ".bin" ||
         extension == ".pt" || extension == ".pth") {
       others.push_back(Quoted(it->path().filename().string()));
@@ -53,26 +53,31 @@ Status NoWeights(const fs::path& folder) {
   }
   std::sort(others.begin(), others.end());
   const std::string found = others.empty() ? "no weights" : ShortList(others);
-  std::string message = fmt::format("{}: weights: expected {} or {} with its shards, found {}",
-                                    folder.string(), kSingleName, kIndexName, found);
-  if (has_gguf) return Status::Unsupported(message + "; GGUF files are not supported");
-  return Status::NotFound(std::move(message));
+  return Status::NotFound(
+      fmt::format("{}: weights: expected {}, {} with its shards, or a GGUF model, found {}",
+                  folder.string(), kSingleName, kIndexName, found));
 }
 
-Status CheckIsSafetensors(const MappedFile& file) {
-  const std::span<const std::byte> bytes = file.bytes();
-  if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
-    return Status::Unsupported(fmt::format(
-        "{}: container: expected safetensors, found GGUF, which is not supported", file.path()));
+std::string_view FormText(GgufMlaForm form) {
+  switch (form) {
+    case GgufMlaForm::kNone:
+      return "";
+    case GgufMlaForm::kLegacy:
+      return "attn_kv_b";
+    case GgufMlaForm::kSplit:
+      return "attn_k_b and attn_v_b";
+    case GgufMlaForm::kBoth:
+      return "attn_kv_b beside attn_k_b and attn_v_b";
   }
-  return Status::Ok();
+  return "";
 }
 
 }  // namespace
 
 struct Checkpoint::State {
-  std::string path;
+  std::string path, config_path;
   ModelFolder folder;
+  CheckpointNotes notes;
   std::vector<std::string> file_paths;
   std::vector<MappedFile> files;
   std::vector<TensorInfo> tensors;
@@ -81,12 +86,12 @@ struct Checkpoint::State {
   Status OpenIndex(const std::string& index_path);
   Status OpenShards(const WeightIndex& index, const std::string& index_path);
   Status OpenSingle(const std::string& file_path);
+  Status OpenGguf(const std::string& first_path);
   void SortTensors();
 };
 
 Status Checkpoint::State::OpenSingle(const std::string& file_path) {
   ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(file_path));
-  RETURN_IF_ERROR(CheckIsSafetensors(file));
   ASSIGN_OR_RETURN(tensors, ParseSafetensors(file.bytes(), file_path));
   file_paths.push_back(file_path);
   files.push_back(std::move(file));
@@ -120,7 +125,6 @@ Status Checkpoint::State::OpenShards(const WeightIndex& index, const std::string
   tensors.reserve(index.file_of.size());
   for (size_t i = 0; i < file_paths.size(); ++i) {
     ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(file_paths[i]));
-    RETURN_IF_ERROR(CheckIsSafetensors(file));
     ASSIGN_OR_RETURN(std::vector<TensorInfo> shard, ParseSafetensors(file.bytes(), file_paths[i]));
     for (TensorInfo& tensor : shard) {
       tensor.file_idx = static_cast<int>(i);
@@ -145,6 +149,29 @@ Status Checkpoint::State::OpenShards(const WeightIndex& index, const std::string
       index.file_of.size(), files.size(), tensors.size(), ShortList(missing)));
 }
 
+Status Checkpoint::State::OpenGguf(const std::string& first_path) {
+  ASSIGN_OR_RETURN(GgufModel model, OpenGgufModel(first_path));
+  file_paths = std::move(model.paths);
+  files = std::move(model.files);
+  tensors = std::move(model.tensors.tensors);
+  const fs::path parent = fs::path(first_path).parent_path();
+  folder.folder = parent.empty() ? std::string(".") : parent.string();
+  folder.config = std::move(model.config.config);
+  config_path = first_path;
+  notes = {.container = "gguf",
+           .form = std::string(FormText(model.tensors.mla_form)),
+           .supplied = std::move(model.config.supplied),
+           .warnings = std::move(model.config.warnings)};
+  SortTensors();
+  // Two names of the file may mean the same.
+  const auto same =
+      std::adjacent_find(tensors.begin(), tensors.end(),
+                         [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
+  if (same == tensors.end()) return Status::Ok();
+  return Status::Corrupt(fmt::format("{}: tensor {}: expected once, found twice, under two names",
+                                     first_path, Quoted(same->name)));
+}
+
 void Checkpoint::State::SortTensors() {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
@@ -157,7 +184,13 @@ void Checkpoint::State::SortTensors() {
 Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
   auto state = std::make_unique<State>();
   state->path = path;
+  ASSIGN_OR_RETURN(const std::optional<std::string> gguf, FindGgufModel(path));
+  if (gguf) {
+    RETURN_IF_ERROR(state->OpenGguf(*gguf));
+    return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(state)));
+  }
   ASSIGN_OR_RETURN(state->folder, ReadModelFolder(path));
+  state->config_path = (fs::path(state->folder.folder) / "config.json").string();
   const fs::path base(state->folder.folder);
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -192,6 +225,8 @@ const std::vector<std::string>& Checkpoint::files() const { return state_->file_
 const std::string& Checkpoint::path() const { return state_->path; }
 const std::string& Checkpoint::folder() const { return state_->folder.folder; }
 const Json& Checkpoint::config() const { return state_->folder.config; }
+const std::string& Checkpoint::config_path() const { return state_->config_path; }
+const CheckpointNotes& Checkpoint::notes() const { return state_->notes; }
 const Json& Checkpoint::generation_config() const { return state_->folder.generation_config; }
 
 void Checkpoint::DropPages(std::span<const std::byte> part) const {

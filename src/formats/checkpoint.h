@@ -14,15 +14,24 @@
 
 namespace hadal {
 
+// What the container says about itself, for people.
+struct CheckpointNotes {
+  std::string container = "safetensors";  // or "gguf"
+  std::string form = {};                  // of the layout: "attn_k_b and attn_v_b"; may be empty
+  // What stands in for keys that the file leaves out, and what is known to be wrong with it.
+  std::vector<std::string> supplied = {}, warnings = {};
+};
+
 class Checkpoint {
  public:
   // A folder with config.json and model.safetensors, or with an index and its shards; or one
   // .safetensors file, or the index itself; or a folder with an index and shards but no config.json
-  // (then config() is null). Where an index and model.safetensors are both there, the index counts;
-  // tensors of its shards that it does not list are left out. Every header is checked here; errors
-  // are one line with file, tensor, rule, expected and found. kNotFound when there is nothing at
-  // `path`, kCorrupt for a file that breaks its rules or a shard that is missing, kUnsupported for
-  // another container.
+  // (then config() is null); or a GGUF file, the first part of one, or a folder with one
+  // (gguf_path.h), whose tensors appear under the names of the published layout. Where an index and
+  // model.safetensors are both there, the index counts; tensors of its shards that it does not list
+  // are left out. Every header is checked here; errors are one line with file, tensor, rule,
+  // expected and found. kNotFound when there is nothing at `path`, kCorrupt for a file that breaks
+  // its rules or a shard that is missing, kUnsupported for another container.
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();
@@ -39,9 +48,13 @@ class Checkpoint {
 
   // The folder where config.json, tokenizer.json and the rest lie.
   const std::string& folder() const;
-  // config.json and generation_config.json; null where the file is absent.
+  // config.json and generation_config.json; null where the file is absent. Of a GGUF model what its
+  // keys say, in the words of config.json.
   const Json& config() const;
+  // What names the config in messages: the file it comes from.
+  const std::string& config_path() const;
   const Json& generation_config() const;
+  const CheckpointNotes& notes() const;
 
  private:
   struct State;

@@ -12,17 +12,21 @@ namespace hadal {
 namespace {
 
 constexpr std::array kTypes = {
-    GgmlTypeInfo{GgmlType::kF32, "F32", 1, 4},
-    GgmlTypeInfo{GgmlType::kF16, "F16", 1, 2},
-    GgmlTypeInfo{GgmlType::kQ4_0, "Q4_0", 32, 18},
-    GgmlTypeInfo{GgmlType::kQ4_1, "Q4_1", 32, 20},
-    GgmlTypeInfo{GgmlType::kQ5_0, "Q5_0", 32, 22},
-    GgmlTypeInfo{GgmlType::kQ5_1, "Q5_1", 32, 24},
-    GgmlTypeInfo{GgmlType::kQ8_0, "Q8_0", 32, 34},
-    GgmlTypeInfo{GgmlType::kQ4_K, "Q4_K", 256, 144},
-    GgmlTypeInfo{GgmlType::kQ5_K, "Q5_K", 256, 176},
-    GgmlTypeInfo{GgmlType::kQ6_K, "Q6_K", 256, 210},
-    GgmlTypeInfo{GgmlType::kBF16, "BF16", 1, 2},
+    GgmlTypeInfo{GgmlType::kF32, "F32", 1, 4, DType::kF32},
+    GgmlTypeInfo{GgmlType::kF16, "F16", 1, 2, DType::kF16},
+    GgmlTypeInfo{GgmlType::kQ4_0, "Q4_0", 32, 18, DType::kQ4_0},
+    GgmlTypeInfo{GgmlType::kQ4_1, "Q4_1", 32, 20, DType::kQ4_1},
+    GgmlTypeInfo{GgmlType::kQ5_0, "Q5_0", 32, 22, DType::kQ5_0},
+    GgmlTypeInfo{GgmlType::kQ5_1, "Q5_1", 32, 24, DType::kQ5_1},
+    GgmlTypeInfo{GgmlType::kQ8_0, "Q8_0", 32, 34, DType::kQ8_0},
+    GgmlTypeInfo{GgmlType::kQ2_K, "Q2_K", 256, 84, DType::kQ2_K},
+    GgmlTypeInfo{GgmlType::kQ3_K, "Q3_K", 256, 110, DType::kQ3_K},
+    GgmlTypeInfo{GgmlType::kQ4_K, "Q4_K", 256, 144, DType::kQ4_K},
+    GgmlTypeInfo{GgmlType::kQ5_K, "Q5_K", 256, 176, DType::kQ5_K},
+    GgmlTypeInfo{GgmlType::kQ6_K, "Q6_K", 256, 210, DType::kQ6_K},
+    GgmlTypeInfo{GgmlType::kIQ4_NL, "IQ4_NL", 32, 18, DType::kIq4Nl},
+    GgmlTypeInfo{GgmlType::kIQ4_XS, "IQ4_XS", 256, 136, DType::kIq4Xs},
+    GgmlTypeInfo{GgmlType::kBF16, "BF16", 1, 2, DType::kBF16},
 };
 
 template <class T>
@@ -114,6 +118,58 @@ void DecodeQ6_K(const uint8_t* block, float* out) {
   }
 }
 
+// Sixteen scales for 16 elements each, a scale and a minimum of four bits in a byte; four runs of
+// 32 elements share 32 bytes of two-bit codes.
+void DecodeQ2_K(const uint8_t* block, float* out) {
+  const float d = ReadHalf(block + 80), dmin = ReadHalf(block + 82);
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128, run = i % 128 / 32;
+    const int code = (block[16 + 32 * half + i % 32] >> (2 * run)) & 3;
+    const uint8_t pair = block[i / 16];
+    const float scale = d * static_cast<float>(pair & 15);
+    out[i] = scale * static_cast<float>(code) - dmin * static_cast<float>(pair >> 4);
+  }
+}
+
+// As Q2_K, without minima: a third bit is in a mask of its own, inverted, and the scales have six
+// bits, of which four lie in eight bytes and two in the four after them.
+void DecodeQ3_K(const uint8_t* block, float* out) {
+  const float d = ReadHalf(block + 108);
+  const uint8_t* packed = block + 96;
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128, run = i % 128 / 32, group = i / 16;
+    const int low = group < 8 ? packed[group] & 15 : packed[group - 8] >> 4;
+    const int scale = (low | (((packed[8 + group % 4] >> (2 * (group / 4))) & 3) << 4)) - 32;
+    int code = (block[32 + 32 * half + i % 32] >> (2 * run)) & 3;
+    if (((block[i % 32] >> (4 * half + run)) & 1) == 0) code -= 4;
+    out[i] = d * static_cast<float>(scale) * static_cast<float>(code);
+  }
+}
+
+constexpr std::array kNonLinear = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                   1,    13,   25,  38,  53,  69,  89,  113};
+
+void DecodeIq4Nl(const uint8_t* block, float* out) {
+  const float d = ReadHalf(block);
+  for (int i = 0; i < 32; ++i) {
+    out[i] = d * static_cast<float>(kNonLinear[static_cast<size_t>(FourBits(block + 2, i))]);
+  }
+}
+
+// Eight runs of 32 as in IQ4_NL, each with a scale of six bits.
+void DecodeIq4Xs(const uint8_t* block, float* out) {
+  const float d = ReadHalf(block);
+  const auto high = Read<uint16_t>(block + 2);
+  for (int run = 0; run < 8; ++run) {
+    const int low = (block[4 + run / 2] >> (4 * (run % 2))) & 15;
+    const int scale = (low | (((high >> (2 * run)) & 3) << 4)) - 32;
+    for (int i = 0; i < 32; ++i) {
+      const auto code = static_cast<size_t>(FourBits(block + 8 + 16 * run, i));
+      out[32 * run + i] = d * static_cast<float>(scale) * static_cast<float>(kNonLinear[code]);
+    }
+  }
+}
+
 using Decoder = void (*)(const uint8_t* block, float* out);
 
 Decoder DecoderOf(GgmlType type) {
@@ -132,12 +188,20 @@ Decoder DecoderOf(GgmlType type) {
       return DecodeQ5_1;
     case GgmlType::kQ8_0:
       return DecodeQ8_0;
+    case GgmlType::kQ2_K:
+      return DecodeQ2_K;
+    case GgmlType::kQ3_K:
+      return DecodeQ3_K;
     case GgmlType::kQ4_K:
       return DecodeQ4_K;
     case GgmlType::kQ5_K:
       return DecodeQ5_K;
     case GgmlType::kQ6_K:
       return DecodeQ6_K;
+    case GgmlType::kIQ4_NL:
+      return DecodeIq4Nl;
+    case GgmlType::kIQ4_XS:
+      return DecodeIq4Xs;
     case GgmlType::kBF16:
       return DecodeBf16;
   }
@@ -156,6 +220,31 @@ std::optional<GgmlTypeInfo> FindGgmlType(uint32_t id) {
     if (static_cast<uint32_t>(info.type) == id) return info;
   }
   return std::nullopt;
+}
+
+std::optional<GgmlTypeInfo> FindGgmlType(DType dtype) {
+  for (const GgmlTypeInfo& info : kTypes) {
+    if (info.dtype == dtype) return info;
+  }
+  return std::nullopt;
+}
+
+std::string_view GgmlTypeName(uint32_t id) {
+  struct Name {
+    uint32_t id;
+    std::string_view name;
+  };
+  constexpr std::array kOthers = {Name{9, "Q8_1"},    Name{15, "Q8_K"},    Name{16, "IQ2_XXS"},
+                                  Name{17, "IQ2_XS"}, Name{18, "IQ3_XXS"}, Name{19, "IQ1_S"},
+                                  Name{21, "IQ3_S"},  Name{22, "IQ2_S"},   Name{24, "I8"},
+                                  Name{25, "I16"},    Name{26, "I32"},     Name{27, "I64"},
+                                  Name{28, "F64"},    Name{29, "IQ1_M"},   Name{34, "TQ1_0"},
+                                  Name{35, "TQ2_0"},  Name{39, "MXFP4"}};
+  if (const auto info = FindGgmlType(id)) return info->name;
+  for (const Name& other : kOthers) {
+    if (other.id == id) return other.name;
+  }
+  return {};
 }
 
 void DecodeGgmlBlocks(GgmlType type, std::span<const std::byte> bytes, std::span<float> out) {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "tensor/scalar.h"
+
 namespace hadal {
 
 // The values are the ids in the files.
@@ -19,9 +21,13 @@ enum class GgmlType : uint32_t {
   kQ5_0 = 6,
   kQ5_1 = 7,
   kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIQ4_NL = 20,
+  kIQ4_XS = 23,
   kBF16 = 30,
 };
 
@@ -30,10 +36,18 @@ struct GgmlTypeInfo {
   std::string_view name;
   int block_elements;
   int block_bytes;
+  DType dtype;  // of a tensor of this type
 };
+
+// The type's name for people where the id is known, even if it cannot be decoded here; empty for
+// others.
+std::string_view GgmlTypeName(uint32_t id);
 
 // Nothing for an id that cannot be decoded here.
 std::optional<GgmlTypeInfo> FindGgmlType(uint32_t id);
+
+// Nothing for a dtype that GGUF files do not have.
+std::optional<GgmlTypeInfo> FindGgmlType(DType dtype);
 
 // Decodes whole blocks. REQUIRES: bytes.size() = blocks * block_bytes, out.size() = blocks *
 // block_elements.

@@ -107,10 +107,11 @@ Result<Described> ReadTensor(uint64_t index, int64_t alignment, GgufReader* read
   ASSIGN_OR_RETURN(const auto type_id, reader->Read<uint32_t>(subject));
   const std::optional<GgmlTypeInfo> type = FindGgmlType(type_id);
   if (!type) {
-    return Status::Unsupported(
-        fmt::format("{}: {}: expected a block type that can be read, found "
-                    "type {}",
-                    reader->what(), subject, type_id));
+    const std::string_view type_name = GgmlTypeName(type_id);
+    return Status::Unsupported(fmt::format(
+        "{}: {}: expected F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL or IQ4_XS, found {}",
+        reader->what(), subject,
+        type_name.empty() ? fmt::format("type {}", type_id) : std::string(type_name)));
   }
   tensor.type = *type;
   ASSIGN_OR_RETURN(described.offset, reader->Read<uint64_t>(subject));

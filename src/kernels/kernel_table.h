@@ -24,7 +24,10 @@ struct WeightRows {
   int scale_stride;
   int first_row;  // row r uses scale row (first_row + r) / 128
   int cols;       // elements of a row; rows (or tiles) follow each other without gaps
-  // Grouped formats only, where row 0 begins a tile and cols is a multiple of 32.
+  // Of grouped formats, where row 0 begins a tile and cols is a multiple of 32. Of blocked formats
+  // 0: products take inputs as they are; 32: a set may round them to bytes first, as RoundArgs
+  // says, in groups of 32, and then fixes an order of sums of its own, the same for any number of
+  // rows.
   int group_size = 0;
   bool has_zero_points = false;
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "model/block_inputs.h"
 #include "model/mtp_input.h"
 #include "model/resident_weights.h"
 #include "model/round_weights.h"
@@ -12,15 +13,16 @@ namespace hadal {
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoint,
                                            const ModelLoadOptions& options, Backend* backend) {
   ASSIGN_OR_RETURN(ModelConfig config,
-                   ModelConfig::Parse(checkpoint->config(), checkpoint->folder() + "/config.json"));
-  ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config));
+                   ModelConfig::Parse(checkpoint->config(), checkpoint->config_path()));
+  ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config, backend->num_threads()));
   if (options.weight_format) {
     const Status status = RoundWeights(config, *options.weight_format, backend, &weights);
     if (!status.ok()) return status.Annotate(checkpoint->path());
     config.has_grouped_weights = true;
-  } else if (ResidentBytes(weights) <= options.max_resident_bytes) {
+  } else if (weights.unpacked.empty() && ResidentBytes(weights) <= options.max_resident_bytes) {
     RETURN_IF_ERROR(MakeResident(*checkpoint, backend, &weights));
   }
+  if (options.rounds_block_inputs) RoundBlockInputs(&weights);
   return std::unique_ptr<Model>(
       new Model(std::move(checkpoint), std::move(config), std::move(weights), backend));
 }

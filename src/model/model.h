@@ -26,6 +26,8 @@ struct ModelLoadOptions {
   // What wide weights are rounded to (see round_weights.h), instead of being copied; empty: they
   // stay as they are.
   std::optional<GroupShape> weight_format = {};
+  // Whether inputs of weights in GGUF's blocks are rounded to bytes (see block_inputs.h).
+  bool rounds_block_inputs = false;
 };
 
 class Model {

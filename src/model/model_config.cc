@@ -269,8 +269,17 @@ void ReadQuantization(Reader* reader, ModelConfig* config) {
     reader->Fail(inner.status());
     return;
   }
+  if (inner.status().ok()) {
+    Result<std::optional<PackedScheme>> scheme = ParsePackedScheme(quantization, what);
+    if (!scheme.ok()) return reader->Fail(scheme.status());
+    if (*scheme) {
+      config->packed_scheme = **std::move(scheme);
+      return;
+    }
+  }
   if (inner.status().ok() && method != "fp8") {
-    inner.Fail(Unsupported(inner, "quant_method", "fp8 or hadal", Quoted(method)));
+    inner.Fail(Unsupported(inner, "quant_method", "fp8, hadal, compressed-tensors, gptq or awq",
+                           Quoted(method)));
   }
   if (inner.status().ok() && format != "e4m3") {
     inner.Fail(Unsupported(inner, "fmt", "e4m3", Quoted(format)));

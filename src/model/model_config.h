@@ -8,6 +8,7 @@
 
 #include "base/json_fwd.h"
 #include "base/status.h"
+#include "formats/packed_scheme.h"
 
 namespace hadal {
 
@@ -57,6 +58,7 @@ struct ModelConfig {
   RopeScaling rope_scaling;
   int max_position_embeddings = 0;
   bool tie_word_embeddings = false;
+  PackedScheme packed_scheme;        // of an export whose matrices are packed
   bool has_grouped_weights = false;  // U8 matrices are tiles of a grouped format (block_layout.h)
   int bos_token_id = -1;             // -1: the file names none
   std::vector<int> eos_token_ids;    // of config.json; generation_config.json may add more

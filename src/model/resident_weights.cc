@@ -15,7 +15,7 @@ int64_t BytesOf(const QuantizedMatrix& matrix) {
   if (IsGrouped(matrix.format)) {
     return NumTiles(matrix.rows) * TileBytes(matrix.group_shape(), matrix.cols);
   }
-  return int64_t{matrix.rows} * matrix.cols * ElementBytes(matrix.format);
+  return matrix.rows * RowBytesOf(matrix.format, matrix.cols);
 }
 
 // All matrices in the order of the computation; some share their bytes.

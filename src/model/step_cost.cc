@@ -109,7 +109,7 @@ int64_t MatrixBytes(const QuantizedMatrix& matrix) {
       matrix.format == QuantFormat::kF8Block128
           ? int64_t{(matrix.rows + kF8BlockSize - 1) / kF8BlockSize} * matrix.scale_stride * 4
           : 0;
-  return Elements(matrix) * ElementBytes(matrix.format) + scales;
+  return matrix.rows * RowBytesOf(matrix.format, matrix.cols) + scales;
 }
 
 int64_t WeightBytes(const ModelWeights& weights) {

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/quote.h"
+#include "formats/ggml_blocks.h"
+#include "formats/gguf_tensors.h"
 #include "tensor/group_tiles.h"
 
 namespace hadal {
@@ -37,15 +39,20 @@ class FaultList {
   std::vector<std::string> shown_;
 };
 
-// Names that tell of a layout that we do not read. Specification, 2.8 and 7.6.
+// Names that tell of a layout that we do not read. Specification, 2.8.
 std::string_view OtherLayout(const Checkpoint& checkpoint) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const std::string_view name = tensor.name;
     if (name.ends_with(".attn.wkv_a.weight")) return "DeepSeek's converted demo layout";
-    if (name.ends_with(".qweight")) return "GPTQ or AWQ";
-    if (name.ends_with(".weight_packed")) return "compressed-tensors";
   }
   return {};
+}
+
+static_assert(static_cast<int>(DType::kIq4Xs) - static_cast<int>(DType::kQ4_0) ==
+              static_cast<int>(QuantFormat::kIq4Xs) - static_cast<int>(QuantFormat::kQ4_0));
+QuantFormat FormatOfBlocks(DType dtype) {
+  return static_cast<QuantFormat>(static_cast<int>(QuantFormat::kQ4_0) + static_cast<int>(dtype) -
+                                  static_cast<int>(DType::kQ4_0));
 }
 
 class Lookup {
@@ -59,6 +66,7 @@ class Lookup {
       found_.has_mtp = true;
       ForEachMtpWeight(config_, [this](const ExpectedWeight& weight) { Look(weight); });
     }
+    RETURN_IF_ERROR(packed_fault_);
     if (missing_.count() + misshapen_.count() + unreadable_.count() == 0) return std::move(found_);
     return Fault();
   }
@@ -77,13 +85,16 @@ class Lookup {
 
   void Look(const ExpectedWeight& weight) {
     ++num_expected_;
+    if (LookForPacked(weight)) return;
     const TensorInfo* tensor = checkpoint_.Find(weight.name);
+    if (tensor == nullptr && weight.role == WeightRole::kKvB && LookAtHalves(weight)) return;
     if (tensor == nullptr) {
       if (!weight.has_fallback) missing_.Add(Quoted(weight.name) + " " + ShapeText(weight.shape));
       return;
     }
     const bool is_matrix = weight.shape.size() == 2;
-    FoundWeight entry = {.role = weight.role,
+    FoundWeight entry = {.name = weight.name,
+                         .role = weight.role,
                          .layer_idx = weight.layer_idx,
                          .expert_idx = weight.expert_idx,
                          .tensor = tensor,
@@ -102,6 +113,68 @@ class Lookup {
       return;
     }
     if (ReadFormat(weight, is_matrix, &entry)) found_.weights.push_back(entry);
+  }
+
+  // False when the matrix is not packed; a fault of one that is is noted.
+  bool LookForPacked(const ExpectedWeight& weight) {
+    constexpr std::string_view kSuffix = ".weight";
+    if (config_.packed_scheme.method == PackedMethod::kNone || weight.shape.size() != 2) {
+      return false;
+    }
+    const std::string module = weight.name.substr(0, weight.name.size() - kSuffix.size());
+    Result<std::optional<PackedWeight>> packed = FindPackedWeight(
+        checkpoint_, config_.packed_scheme, module, weight.shape[0], weight.shape[1]);
+    if (!packed.ok()) {
+      if (packed_fault_.ok()) packed_fault_ = packed.status();
+      return true;
+    }
+    if (!*packed) return false;
+    found_.weights.push_back({.name = weight.name,
+                              .role = weight.role,
+                              .layer_idx = weight.layer_idx,
+                              .expert_idx = weight.expert_idx,
+                              .tensor = nullptr,
+                              .group_shape = {},
+                              .rows = static_cast<int>(weight.shape[0]),
+                              .cols = static_cast<int>(weight.shape[1]),
+                              .packed = std::make_shared<PackedWeight>(**packed)});
+    return true;
+  }
+
+  // False when there are no halves; faults of those that are there are noted.
+  bool LookAtHalves(const ExpectedWeight& weight) {
+    const std::string prefix = LayerPrefix(weight.layer_idx);
+    const TensorInfo* key = checkpoint_.Find(prefix + std::string(kSplitKeyName));
+    const TensorInfo* value = checkpoint_.Find(prefix + std::string(kSplitValueName));
+    if (key == nullptr || value == nullptr) return false;
+    const int64_t heads = config_.num_attention_heads, rank = config_.kv_lora_rank;
+    const bool is_sound = CheckHalf(*key, {heads, rank, config_.qk_nope_head_dim}) &
+                          CheckHalf(*value, {heads, config_.v_head_dim, rank});
+    if (!is_sound) return true;
+    found_.weights.push_back({.name = weight.name,
+                              .role = weight.role,
+                              .layer_idx = weight.layer_idx,
+                              .tensor = nullptr,
+                              .group_shape = {},
+                              .rows = static_cast<int>(weight.shape[0]),
+                              .cols = static_cast<int>(weight.shape[1]),
+                              .split_key = key,
+                              .split_value = value});
+    return true;
+  }
+
+  // Some writers join the heads' rows into one axis; the bytes are the same.
+  bool CheckHalf(const TensorInfo& tensor, const std::vector<int64_t>& shape) {
+    const std::vector<int64_t> joined = {shape[0] * shape[1], shape[2]};
+    if (tensor.shape != shape && tensor.shape != joined) {
+      misshapen_.Add(fmt::format("{}: expected {}, found {} in {}", Quoted(tensor.name),
+                                 ShapeText(shape), ShapeText(tensor.shape), FileName(tensor)));
+      return false;
+    }
+    if (FindGgmlType(tensor.dtype)) return true;
+    unreadable_.Add(fmt::format("{}: expected a type of GGUF, found {} in {}", Quoted(tensor.name),
+                                DTypeName(tensor.dtype), FileName(tensor)));
+    return false;
   }
 
   // A grouped matrix is stored as [tiles, bytes of a tile]; the width of a tile tells its format.
@@ -134,6 +207,10 @@ class Lookup {
 
   // False, with a fault noted, when the type cannot be read.
   bool ReadFormat(const ExpectedWeight& weight, bool is_matrix, FoundWeight* entry) {
+    if (is_matrix && IsBlockType(entry->tensor->dtype)) {
+      entry->format = FormatOfBlocks(entry->tensor->dtype);
+      return true;
+    }
     switch (entry->tensor->dtype) {
       case DType::kF32:
         entry->format = QuantFormat::kF32;
@@ -207,6 +284,7 @@ class Lookup {
   const ModelConfig& config_;
   FoundWeights found_;
   size_t num_expected_ = 0;
+  Status packed_fault_;
   FaultList missing_{"missing"}, misshapen_{"of another shape"}, unreadable_{"of another type"};
 };
 

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "base/quote.h"
+#include "formats/weight_unpacker.h"
+#include "model/kv_b_halves.h"
 #include "model/weight_lookup.h"
 #include "model/weight_names.h"
 #include "model/weight_slots.h"
@@ -49,7 +51,9 @@ void ConvertToFloat(const TensorInfo& tensor, float* out) {
 
 class Binder {
  public:
-  Binder(const ModelConfig& config, const FoundWeights& found) : config_(config), found_(found) {}
+  Binder(const Checkpoint& checkpoint, const ModelConfig& config, const FoundWeights& found,
+         int num_threads)
+      : checkpoint_(checkpoint), config_(config), found_(found), unpacker_(num_threads) {}
 
   Result<ModelWeights> Run() {
     model_.layers.resize(static_cast<size_t>(config_.num_hidden_layers));
@@ -90,6 +94,21 @@ class Binder {
   }
 
   Status BindMatrix(const FoundWeight& weight, QuantizedMatrix* matrix) {
+    if (weight.packed != nullptr) {
+      // Attention multiplies with both sides of kv_b, which goes slowly with tiles.
+      const bool wants_floats = weight.role == WeightRole::kKvB;
+      ASSIGN_OR_RETURN(UnpackedMatrix unpacked, unpacker_.Unpack(*weight.packed, wants_floats));
+      for (const TensorInfo* tensor : {weight.packed->codes, weight.packed->scales}) {
+        checkpoint_.DropPages(tensor->bytes);
+      }
+      *matrix = unpacked.matrix;
+      model_.unpacked.push_back(std::move(unpacked.memory));
+      return Status::Ok();
+    }
+    if (weight.split_key != nullptr) {
+      JoinHalves(weight, matrix);
+      return Status::Ok();
+    }
     if (IsGrouped(weight.format)) {
       *matrix =
           GroupedView(weight.group_shape, weight.rows, weight.cols, weight.tensor->bytes.data());
@@ -104,6 +123,15 @@ class Binder {
     matrix->scales = weight.scales->bytes.data();
     if (weight.scales->dtype == DType::kF32) return Status::Ok();
     return ConvertScales(*weight.scales, matrix);
+  }
+
+  void JoinHalves(const FoundWeight& weight, QuantizedMatrix* matrix) {
+    auto& joined =
+        model_.joined.emplace_back(JoinKvBHalves(config_, *weight.split_key, *weight.split_value));
+    *matrix = {.format = QuantFormat::kF32,
+               .rows = weight.rows,
+               .cols = weight.cols,
+               .data = reinterpret_cast<const std::byte*>(joined.data())};
   }
 
   Status ConvertScales(const TensorInfo& scales, QuantizedMatrix* matrix) {
@@ -149,16 +177,19 @@ class Binder {
     }
   }
 
+  const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   const FoundWeights& found_;
+  WeightUnpacker unpacker_;
   ModelWeights model_;
 };
 
 }  // namespace
 
-Result<ModelWeights> BindWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+Result<ModelWeights> BindWeights(const Checkpoint& checkpoint, const ModelConfig& config,
+                                 int num_threads) {
   ASSIGN_OR_RETURN(const FoundWeights found, FindWeights(checkpoint, config));
-  Result<ModelWeights> weights = Binder(config, found).Run();
+  Result<ModelWeights> weights = Binder(checkpoint, config, found, num_threads).Run();
   if (!weights.ok()) return weights.status().Annotate(checkpoint.path());
   return weights;
 }

@@ -71,16 +71,24 @@ struct ModelWeights {
   QuantizedMatrix head;           // [vocab_size, hidden_size]; the embedding where they are tied
   std::optional<MtpWeights> mtp;  // absent when the config or the checkpoint has none
 
+  // Matrices of exports, unpacked, each in the memory of its own.
+  std::vector<Buffer> unpacked;
+
   Buffer resident;  // the matrices, when they were copied out of the files or rounded at load
 
   // Scales that the file holds in a narrower type, as float32; matrices point into them.
   std::vector<std::unique_ptr<float[]>> converted_scales;
+  // kv_b matrices whose halves the file holds apart.
+  std::vector<std::vector<float>> joined;
 };
 
 // Binds every weight of `config`, which must stem from the same checkpoint; the result points into
 // `checkpoint` and must not outlive it. kCorrupt with all missing, misshapen and unreadable tensors
 // in one line, their numbers, and how many tensors and files were found; kUnsupported when the
 // names are those of another layout.
-Result<ModelWeights> BindWeights(const Checkpoint& checkpoint, const ModelConfig& config);
+// Matrices of packed exports are unpacked, one after another, with `num_threads` threads;
+// kResourceExhausted when memory is short.
+Result<ModelWeights> BindWeights(const Checkpoint& checkpoint, const ModelConfig& config,
+                                 int num_threads = 1);
 
 }  // namespace hadal

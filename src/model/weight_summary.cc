@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/quote.h"
+#include "formats/ggml_blocks.h"
+#include "formats/gguf_tensors.h"
 #include "model/weight_names.h"
 #include "tensor/scalar.h"
 
@@ -18,15 +20,38 @@ namespace {
 
 using Bytes = std::vector<std::pair<std::string, int64_t>>;
 
+Bytes Sorted(const std::map<std::string_view, int64_t>& sums) {
+  Bytes sorted(sums.begin(), sums.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
 Bytes BytesByDType(const Checkpoint& checkpoint) {
   std::map<std::string_view, int64_t> sums;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     sums[DTypeName(tensor.dtype)] += static_cast<int64_t>(tensor.bytes.size());
   }
-  Bytes sorted(sums.begin(), sums.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return sorted;
+  return Sorted(sums);
+}
+
+// Every name under which a checkpoint may hold the weight or a part of it, codes first.
+std::vector<std::string> NamesOf(const ExpectedWeight& weight) {
+  std::vector<std::string> names = {weight.name, ScaleName(weight.name)};
+  constexpr std::string_view kSuffix = ".weight";
+  if (weight.shape.size() != 2 || !weight.name.ends_with(kSuffix)) return names;
+  const std::string module = weight.name.substr(0, weight.name.size() - kSuffix.size());
+  for (const std::string_view part :
+       {"weight_packed", "qweight", "weight_scale", "weight_zero_point", "weight_shape",
+        "weight_g_idx", "scales", "qzeros", "g_idx", "bias"}) {
+    names.push_back(fmt::format("{}.{}", module, part));
+  }
+  if (weight.role == WeightRole::kKvB) {
+    const std::string prefix = LayerPrefix(weight.layer_idx);
+    names.push_back(prefix + std::string(kSplitKeyName));
+    names.push_back(prefix + std::string(kSplitValueName));
+  }
+  return names;
 }
 
 // Sums by part while the table is walked; what is left at the end has no role.
@@ -35,10 +60,13 @@ class PartSums {
   explicit PartSums(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
   void Add(const ExpectedWeight& weight, size_t slot) {
-    for (const std::string& name : {weight.name, ScaleName(weight.name)}) {
+    std::string_view type;  // of the first tensor, which holds the codes
+    for (const std::string& name : NamesOf(weight)) {
       const TensorInfo* tensor = checkpoint_.Find(name);
       if (tensor == nullptr || !used_.emplace(tensor->name, true).second) continue;
+      if (type.empty()) type = DTypeName(tensor->dtype);
       sums_[slot] += static_cast<int64_t>(tensor->bytes.size());
+      types_[slot][type] += static_cast<int64_t>(tensor->bytes.size());
     }
   }
 
@@ -55,6 +83,7 @@ class PartSums {
                                         ? "unused"
                                         : WeightPartName(static_cast<WeightPart>(slot));
       summary->bytes_by_part.emplace_back(name, sums_[slot]);
+      if (slot != kUnused) summary->types_by_part.emplace_back(name, Sorted(types_[slot]));
     }
   }
 
@@ -64,6 +93,7 @@ class PartSums {
   const Checkpoint& checkpoint_;
   std::unordered_map<std::string_view, bool> used_;  // keys lie in the checkpoint
   std::array<int64_t, kNumWeightParts + 2> sums_ = {};
+  std::array<std::map<std::string_view, int64_t>, kNumWeightParts + 2> types_;
 };
 
 // The first element in which all bits of `exponent` are set: NaN or infinity. -1 when there is
@@ -79,8 +109,28 @@ int64_t FirstWithAllBits(std::span<const std::byte> bytes, T exponent) {
   return -1;
 }
 
+// The same for blocks, some of them at a time.
+int64_t FirstNotFiniteOfBlocks(const TensorInfo& tensor) {
+  constexpr size_t kBlocks = 256;
+  const GgmlTypeInfo type = *FindGgmlType(tensor.dtype);
+  const size_t chunk_bytes = kBlocks * static_cast<size_t>(type.block_bytes);
+  std::vector<float> values;
+  int64_t first = 0;
+  for (size_t at = 0; at < tensor.bytes.size(); at += chunk_bytes) {
+    const auto chunk = tensor.bytes.subspan(at, std::min(chunk_bytes, tensor.bytes.size() - at));
+    values.resize(chunk.size() / static_cast<size_t>(type.block_bytes) *
+                  static_cast<size_t>(type.block_elements));
+    DecodeGgmlBlocks(type.type, chunk, values);
+    const int64_t found = FirstWithAllBits<uint32_t>(std::as_bytes(std::span(values)), 0x7F800000);
+    if (found >= 0) return first + found;
+    first += static_cast<int64_t>(values.size());
+  }
+  return -1;
+}
+
 // Index of the first element that is not a finite number; -1 when there is none.
 int64_t FirstNotFinite(const TensorInfo& tensor) {
+  if (IsBlockType(tensor.dtype)) return FirstNotFiniteOfBlocks(tensor);
   switch (tensor.dtype) {
     case DType::kF32:
       return FirstWithAllBits<uint32_t>(tensor.bytes, 0x7F800000);

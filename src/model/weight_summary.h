@@ -18,6 +18,8 @@ struct WeightSummary {
   // By WeightPartName, scales with their weights; "mtp" is the whole MTP layer, "unused" what the
   // model has no role for. Parts without bytes are left out. Empty without a config.
   std::vector<std::pair<std::string, int64_t>> bytes_by_part;
+  // Of each part the bytes by type, largest first; scales count with the codes that they belong to.
+  std::vector<std::pair<std::string, std::vector<std::pair<std::string, int64_t>>>> types_by_part;
   int num_unused = 0;        // tensors
   std::string first_unused;  // a name, for the curious
 };

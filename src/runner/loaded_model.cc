@@ -77,22 +77,40 @@ CacheType TypeOfCache(CacheFormat format, const ModelConfig& config) {
   return config.has_grouped_weights ? CacheType::kBF16 : CacheType::kF32;
 }
 
+bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& checkpoint,
+                           const ModelConfig& config) {
+  if (options.activations != ActivationChoice::kAuto) {
+    return options.activations == ActivationChoice::kFloat32;
+  }
+  const bool is_foreign =
+      checkpoint.notes().container == "gguf" || config.packed_scheme.method != PackedMethod::kNone;
+  if (!is_foreign) return false;
+  constexpr size_t kSmallBytes = size_t{64} << 20;
+  size_t bytes = 0;
+  for (const TensorInfo& tensor : checkpoint.tensors()) bytes += tensor.bytes.size();
+  return bytes < kSmallBytes;
+}
+
 Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const LoadedModelNeeds& needs) {
   RETURN_IF_ERROR(CheckLimits(options));
   LoadedModel loaded;
+  ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
+  ASSIGN_OR_RETURN(const ModelConfig parsed,
+                   ModelConfig::Parse(checkpoint->config(), checkpoint->config_path()));
+  const ActivationFormat activations = KeepsFloatActivations(options, *checkpoint, parsed)
+                                           ? ActivationFormat::kFloat32
+                                           : ActivationFormat::kInt8;
   ASSIGN_OR_RETURN(loaded.backend, CreateBackend({.num_threads = options.num_threads,
                                                   .kernels = options.kernels,
-                                                  .activations = options.keeps_float_activations
-                                                                     ? ActivationFormat::kFloat32
-                                                                     : ActivationFormat::kInt8}));
+                                                  .activations = activations}));
   if (options.profile != nullptr) {
     loaded.backend = WithProfile(std::move(loaded.backend), options.profile.get());
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.model_path));
   ASSIGN_OR_RETURN(loaded.model,
                    Model::Load(std::move(checkpoint),
                                {.max_resident_bytes = MaxResidentBytes(options.weight_memory),
-                                .weight_format = options.weight_format},
+                                .weight_format = options.weight_format,
+                                .rounds_block_inputs = activations == ActivationFormat::kInt8},
                                loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
   const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;

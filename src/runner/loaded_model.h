@@ -22,6 +22,10 @@ struct LoadedModelNeeds {
 // What the option means for a model.
 CacheType TypeOfCache(CacheFormat format, const ModelConfig& config);
 
+// Whether products with INT8 and INT4 weights take float32 inputs.
+bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& checkpoint,
+                           const ModelConfig& config);
+
 struct LoadedModel {
   std::unique_ptr<Backend> backend;  // outlives what was made with it
   std::unique_ptr<Model> model;

@@ -32,6 +32,11 @@ enum class WeightMemory { kAuto, kMapped, kCopied };
 // tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
+// What products with INT8 and INT4 weights take: inputs rounded to bytes, or as they are, which is
+// slow. kAuto: rounded; but as they are in an export of another program that is so small that speed
+// is no matter.
+enum class ActivationChoice { kAuto, kInt8, kFloat32 };
+
 class StepProfile;
 
 // What must be at hand for guessing ahead. N-grams always are.
@@ -48,9 +53,7 @@ struct RunnerOptions {
   AttentionForm attention_form = AttentionForm::kAuto;
   WeightMemory weight_memory = WeightMemory::kAuto;
   CacheFormat cache_format = CacheFormat::kAuto;
-  // Whether products with INT8 and INT4 weights take their inputs as they are, instead of rounded
-  // to bytes: slow, to measure against.
-  bool keeps_float_activations = false;
+  ActivationChoice activations = ActivationChoice::kAuto;
   // What wide weights are rounded to when they are loaded; empty: they stay as they are.
   std::optional<GroupShape> weight_format = {};
   // Where to note the time of each operation; null: nowhere.

@@ -47,7 +47,7 @@ Hash128 RowsKey(const Checkpoint& checkpoint, const RunnerOptions& options,
   key.Add(kernels_name);
   key.Add(static_cast<uint64_t>(options.attention_form));
   key.Add(static_cast<uint64_t>(options.cache_format));
-  key.Add(static_cast<uint64_t>(options.keeps_float_activations));
+  key.Add(static_cast<uint64_t>(options.activations));
   key.Add(static_cast<uint64_t>(block_bytes));
   for (const std::string& path : checkpoint.files()) AddFile(path, &key);
   const std::span<const TensorInfo> tensors = checkpoint.tensors();

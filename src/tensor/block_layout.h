@@ -17,11 +17,24 @@ enum class QuantFormat : uint8_t {
                 // counterpart and byte products would overflow
   kInt4Group,   // (codes 0 .. 15 - zero point) times the scale of their group; without stored zero
                 // points it is 8
+  // The block types of GGUF files, used as they lie in the file: rows of whole blocks.
+  // Specification, 7.7.
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Nl,
+  kIq4Xs,
 };
-inline constexpr int kNumQuantFormats = 6;
+inline constexpr int kNumQuantFormats = 18;
 inline constexpr int kNumRowFormats = 4;  // the first ones, which are stored row by row
-
-inline constexpr int kNumGroupedFormats = kNumQuantFormats - kNumRowFormats;
+inline constexpr int kNumGroupedFormats = 2;
 
 constexpr bool IsGrouped(QuantFormat format) {
   return format == QuantFormat::kInt8Group || format == QuantFormat::kInt4Group;
@@ -32,7 +45,20 @@ constexpr int GroupedIdx(QuantFormat format) { return static_cast<int>(format) -
 
 inline constexpr int kF8BlockSize = 128;
 
-// Bytes of one element of a format that is stored row by row; 0 for grouped formats.
+constexpr bool IsBlocked(QuantFormat format) { return format >= QuantFormat::kQ4_0; }
+
+// Elements and bytes of a block of a blocked format. REQUIRES: IsBlocked(format).
+struct BlockSize {
+  int elements, bytes;
+};
+constexpr BlockSize SizeOfBlock(QuantFormat format) {
+  constexpr BlockSize kSizes[] = {{32, 18},   {32, 20},   {32, 22},   {32, 24},
+                                  {32, 34},   {256, 84},  {256, 110}, {256, 144},
+                                  {256, 176}, {256, 210}, {32, 18},   {256, 136}};
+  return kSizes[static_cast<int>(format) - static_cast<int>(QuantFormat::kQ4_0)];
+}
+
+// Bytes of one element of a format that is stored element by element; 0 for the others.
 constexpr int64_t ElementBytes(QuantFormat format) {
   switch (format) {
     case QuantFormat::kF32:
@@ -42,11 +68,15 @@ constexpr int64_t ElementBytes(QuantFormat format) {
       return 2;
     case QuantFormat::kF8Block128:
       return 1;
-    case QuantFormat::kInt8Group:
-    case QuantFormat::kInt4Group:
+    default:
       return 0;
   }
-  return 0;
+}
+
+// Bytes of a row of a format that is not grouped. REQUIRES: of a blocked format whole blocks.
+constexpr int64_t RowBytesOf(QuantFormat format, int64_t cols) {
+  if (!IsBlocked(format)) return cols * ElementBytes(format);
+  return cols / SizeOfBlock(format).elements * SizeOfBlock(format).bytes;
 }
 
 // In which order the bytes lie.

@@ -36,6 +36,8 @@ float ElementAt(const QuantizedMatrix& matrix, int row, int col) {
     case QuantFormat::kInt8Group:
     case QuantFormat::kInt4Group:
       return GroupedElement(matrix.group_shape(), matrix.cols, matrix.data, row, col);
+    default:
+      HADAL_CHECK(false);  // blocked formats: formats/ggml_blocks.h
   }
   return 0;
 }

@@ -31,7 +31,7 @@ struct QuantizedMatrix {
 
   // Bytes in front of row `first`. REQUIRES: of a grouped format a multiple of 16.
   int64_t OffsetOfRow(int first) const {
-    if (!IsGrouped(format)) return first * cols * ElementBytes(format);
+    if (!IsGrouped(format)) return first * RowBytesOf(format, cols);
     HADAL_DCHECK(first % kTileRows == 0);
     return first / kTileRows * TileBytes(group_shape(), cols);
   }

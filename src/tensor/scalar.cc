@@ -37,6 +37,18 @@ constexpr std::array kDTypes = {
     DTypeInfo{DType::kF6E2M3, "F6_E2M3", 6},
     DTypeInfo{DType::kF6E3M2, "F6_E3M2", 6},
     DTypeInfo{DType::kF4, "F4", 4},
+    DTypeInfo{DType::kQ4_0, "Q4_0", 0},
+    DTypeInfo{DType::kQ4_1, "Q4_1", 0},
+    DTypeInfo{DType::kQ5_0, "Q5_0", 0},
+    DTypeInfo{DType::kQ5_1, "Q5_1", 0},
+    DTypeInfo{DType::kQ8_0, "Q8_0", 0},
+    DTypeInfo{DType::kQ2_K, "Q2_K", 0},
+    DTypeInfo{DType::kQ3_K, "Q3_K", 0},
+    DTypeInfo{DType::kQ4_K, "Q4_K", 0},
+    DTypeInfo{DType::kQ5_K, "Q5_K", 0},
+    DTypeInfo{DType::kQ6_K, "Q6_K", 0},
+    DTypeInfo{DType::kIq4Nl, "IQ4_NL", 0},
+    DTypeInfo{DType::kIq4Xs, "IQ4_XS", 0},
 };
 
 // Rounds to an integer, ties to even, whatever the rounding mode of the thread.
@@ -54,7 +66,7 @@ std::string_view DTypeName(DType dtype) { return kDTypes[static_cast<size_t>(dty
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (const DTypeInfo& info : kDTypes) {
-    if (info.name == name) return info.dtype;
+    if (info.name == name && !IsBlockType(info.dtype)) return info.dtype;
   }
   return std::nullopt;
 }

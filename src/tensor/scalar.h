@@ -8,7 +8,7 @@
 
 namespace hadal {
 
-// The dtypes of the safetensors format.
+// The dtypes of the safetensors format, then the block types of GGUF files (specification, 7.7).
 enum class DType : uint8_t {
   kBool,
   kU8,
@@ -32,12 +32,27 @@ enum class DType : uint8_t {
   kF6E2M3,
   kF6E3M2,
   kF4,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Nl,
+  kIq4Xs,
 };
 
-// "F8_E4M3" and so on, as safetensors spells it.
+// "F8_E4M3" and so on, as safetensors spells it; "Q4_K" and so on.
 std::string_view DTypeName(DType dtype);
+// Of the names of safetensors alone.
 std::optional<DType> ParseDType(std::string_view name);
+// 0 for block types.
 int DTypeBits(DType dtype);
+constexpr bool IsBlockType(DType dtype) { return dtype >= DType::kQ4_0; }
 
 // Round to nearest, ties to even; NaN stays a (quiet) NaN. Specification, 7.5.
 uint16_t FloatToBf16(float value);

@@ -183,21 +183,36 @@ std::string TableClass(CodePointClass flag) {
   return ClassText(/*is_negated=*/false, std::move(ranges), {});
 }
 
+// The same with escapes that any reader of patterns knows.
+std::string TablePattern(CodePointClass flag) {
+  std::string text = "[";
+  for (size_t i = 0; i + 1 < kCodePointRuns.size(); ++i) {
+    if ((kCodePointRuns[i].value & flag) == 0) continue;
+    text += fmt::format("\\x{{{:X}}}-\\x{{{:X}}}", kCodePointRuns[i].first,
+                        kCodePointRuns[i + 1].first - 1);
+  }
+  return text + "]+";
+}
+
+constexpr std::string_view kLineEnd = R"([\r\n])";
+constexpr std::string_view kV3Digits = R"(\p{N}{1,3})";
+constexpr std::string_view kV3Words =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+    R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 struct KnownPatterns {
   PreTokenizerFamily family;
   std::vector<std::string> patterns;  // canonical
 };
 
 std::vector<KnownPatterns> MakeKnownPatterns() {
-  const std::string line_end = CanonicalPattern(R"([\r\n])");
+  const std::string line_end = CanonicalPattern(kLineEnd);
   const std::string number = R"(\p{N})";
   const std::string llm_east = TableClass(kIsLlmEast) + "+";
   return {
       {PreTokenizerFamily::kDeepSeekV3,
-       {CanonicalPattern(R"(\p{N}{1,3})"), TableClass(kIsV3East) + "+",
-        CanonicalPattern(R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
-                         R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)"
-                         R"(\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+       {CanonicalPattern(kV3Digits), TableClass(kIsV3East) + "+", CanonicalPattern(kV3Words)}},
       {PreTokenizerFamily::kDeepSeekLlm,
        {line_end, R"(\s?)" + TableClass(kIsLlmLetter) + "+",
         R"(\s?)" + TableClass(kIsLlmPunctuation) + "+", R"(\s+$)", llm_east, number}},
@@ -210,6 +225,24 @@ std::vector<KnownPatterns> MakeKnownPatterns() {
 
 std::string CanonicalPattern(std::string_view pattern) {
   return Canonical(pattern).value_or(std::string(pattern));
+}
+
+std::vector<std::string> PublishedPatterns(PreTokenizerFamily family) {
+  const std::string line_end(kLineEnd), number = R"(\p{N})";
+  switch (family) {
+    case PreTokenizerFamily::kDeepSeekV3:
+      return {std::string(kV3Digits), TablePattern(kIsV3East), std::string(kV3Words)};
+    case PreTokenizerFamily::kDeepSeekLlm:
+      return {line_end,
+              R"(\s?)" + TablePattern(kIsLlmLetter),
+              R"(\s?)" + TablePattern(kIsLlmPunctuation),
+              R"(\s+$)",
+              TablePattern(kIsLlmEast),
+              number};
+    case PreTokenizerFamily::kDeepSeekCoder:
+      return {line_end, R"(\s?\p{L}+)", R"(\s?\p{P}+)", TablePattern(kIsLlmEast), number};
+  }
+  return {};
 }
 
 Result<PreTokenizerFamily> RecognisePatterns(std::span<const std::string> patterns,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "text/pre_tokenizer.h"
@@ -20,5 +21,8 @@ std::string CanonicalPattern(std::string_view pattern);
 // fits no family. `what` names the file.
 Result<PreTokenizerFamily> RecognisePatterns(std::span<const std::string> patterns,
                                              std::string_view what);
+
+// The patterns of a family, as they stand in a tokenizer.json.
+std::vector<std::string> PublishedPatterns(PreTokenizerFamily family);
 
 }  // namespace hadal

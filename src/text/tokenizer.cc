@@ -1,14 +1,19 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "formats/gguf.h"
+#include "formats/gguf_path.h"
 #include "sys/mapped_file.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
+#include "text/gguf_tokenizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer_file.h"
 
@@ -38,6 +43,9 @@ struct Tokenizer::State {
   Bpe bpe;
   AddedTokens added;
   std::vector<Kind> kinds;  // by id
+  // A GGUF file lists unused ids too: they have no bytes, but what draws tokens by the file's own
+  // list may draw them.
+  int num_listed_ids = 0;
   std::optional<TokenId> bos, eos;
   bool add_bos_token = false;
   std::string chat_template;
@@ -96,7 +104,25 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::Parse(std::string_view tokenizer_j
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<State>(std::move(file))));
 }
 
+Result<std::unique_ptr<Tokenizer>> Tokenizer::LoadGguf(const std::string& path) {
+  ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(path));
+  ASSIGN_OR_RETURN(const GgufFile file, ParseGguf(mapped.bytes(), path));
+  ASSIGN_OR_RETURN(GgufTokenizer found, ReadGgufTokenizer(file, path));
+  auto state = std::make_unique<State>(std::move(found.file));
+  state->bos = found.bos;
+  state->eos = found.eos;
+  state->add_bos_token = found.add_bos_token;
+  state->chat_template = std::move(found.chat_template);
+  state->num_listed_ids = static_cast<int>(file.Find("tokenizer.ggml.tokens")->AsArray()->count);
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
+}
+
 Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/tokenizer.json", error)) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> gguf, FindGgufModel(folder));
+    if (gguf) return LoadGguf(*gguf);
+  }
   const std::string path = folder + "/tokenizer.json";
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenizerFileBytes));
   ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Parse(text, path));
@@ -198,7 +224,9 @@ std::optional<TokenId> Tokenizer::FindAddedToken(std::string_view content) const
 
 bool Tokenizer::IsAddedToken(TokenId id) const { return state_->kind(id) != State::kWord; }
 bool Tokenizer::IsSpecial(TokenId id) const { return state_->kind(id) == State::kSpecial; }
-int Tokenizer::vocab_size() const { return state_->bpe.vocabulary().size(); }
+int Tokenizer::vocab_size() const {
+  return std::max(state_->bpe.vocabulary().size(), state_->num_listed_ids);
+}
 bool Tokenizer::HasToken(TokenId id) const { return state_->bpe.vocabulary().Has(id); }
 std::optional<TokenId> Tokenizer::bos() const { return state_->bos; }
 std::optional<TokenId> Tokenizer::eos() const { return state_->eos; }

@@ -29,8 +29,9 @@ std::string PromptText(const Prompt& prompt);
 
 class Tokenizer {
  public:
-  // Reads tokenizer.json and tokenizer_config.json of `folder`. kNotFound when there is no
-  // tokenizer.json; kCorrupt with file, key, expected and found.
+  // Reads tokenizer.json and tokenizer_config.json of `folder`; or, where `folder` is a GGUF model
+  // (a file, or a folder without tokenizer.json), the keys of that. kNotFound when there is no
+  // tokenizer; kCorrupt with file, key, expected and found.
   static Result<std::unique_ptr<Tokenizer>> Load(const std::string& folder);
 
   // From the text of a tokenizer.json; `what` names it in errors.
@@ -75,6 +76,8 @@ class Tokenizer {
   const std::string& chat_template() const;
 
  private:
+  static Result<std::unique_ptr<Tokenizer>> LoadGguf(const std::string& path);
+
   struct State;
   explicit Tokenizer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -118,7 +118,7 @@ class Models(Folder):
     def test_every_golden_model_in_every_format(self):
         ids = self.folder / "ids.json"
         ids.write_text("[5, 6, 7, 8]")
-        for model in sorted(p for p in MODELS.iterdir() if p.is_dir()):
+        for model in sorted(p for p in MODELS.iterdir() if p.is_dir() and p.name.startswith("v")):
             for flags in (["--format", "int8"], ["--format", "int4"],
                           ["--format", "int4", "--group-size", 64, "--zero-points"]):
                 with self.subTest(model=model.name, flags=flags):

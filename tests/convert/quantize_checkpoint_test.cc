@@ -73,7 +73,7 @@ class Quantize : public testing::Test {
     RunnerOptions options;
     options.model_path = folder;
     options.num_threads = 1;
-    options.keeps_float_activations = true;
+    options.activations = ActivationChoice::kFloat32;
     std::vector<float> logits;
     const auto runner = LogitsRunner::Create(options, 12);
     EXPECT_TRUE(runner.ok()) << runner.status().message();

@@ -86,12 +86,14 @@ TEST_P(Golden, BitsDoNotDependOnThreadsOrChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(GoldenModelNames()),
-                         [](const testing::TestParamInfo<std::string>& param) {
-                           std::string name = param.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+std::string NameOf(const testing::TestParamInfo<std::string>& param) {
+  std::string name = param.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(GoldenModelNames()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Exports, Golden, testing::ValuesIn(GoldenExportNames()), NameOf);
 
 }  // namespace
 }  // namespace hadal

@@ -26,6 +26,16 @@ inline const std::vector<std::string>& GoldenModelNames() {
   return names;
 }
 
+// The same as other programs write them: GGUF, compressed-tensors, GPTQ and AWQ.
+inline const std::vector<std::string>& GoldenExportNames() {
+  static const std::vector<std::string> names = {
+      "gguf-lite-legacy",    "gguf-lite-mla",         "gguf-v2-groups", "gguf-v3-legacy",
+      "gguf-v3-mla",         "gguf-v3-mtp-two-files", "gguf-v32",       "ct-int4-asym-g128",
+      "ct-int4-g32-experts", "ct-int8-channel",       "gptq-g128",      "gptq-g128-act-order",
+      "awq-gemm-g64"};
+  return names;
+}
+
 struct Logits {
   int num_rows = 0, vocab_size = 0;
   std::vector<float> values;

@@ -133,7 +133,13 @@ void FewRowsAllOutputs(const MatMulArgs& args) {
 }
 
 template <QuantFormat format>
-void GroupedFloatMatMul(const MatMulArgs& args) {
+void DecodedMatMul(const MatMulArgs& args) {
+  if constexpr (IsBlocked(format)) {
+    if (args.weights.group_size != 0 && args.weights.cols <= kMaxRoundedCols) {
+      return MultiplyRoundedBlocks(format, args);
+    }
+    if (args.num_rows <= 2) return FewRowsOfBlocks(format, args);
+  }
   ManyRows<format>(args, 0, args.num_outputs);
 }
 
@@ -168,8 +174,8 @@ void DecodeRow(const WeightRows& weights, int row, float* out) {
 template <QuantFormat format>
 void AddFormat(KernelTable* table) {
   constexpr auto kIdx = static_cast<int>(format);
-  if constexpr (IsGrouped(format)) {
-    table->matmul[kIdx] = GroupedFloatMatMul<format>;
+  if constexpr (IsGrouped(format) || IsBlocked(format)) {
+    table->matmul[kIdx] = DecodedMatMul<format>;
   } else {
     table->matmul[kIdx] = MatMul<format>;
   }
@@ -185,6 +191,18 @@ void AddMatMul(KernelTable* table) {
   AddFormat<QuantFormat::kF8Block128>(table);
   AddFormat<QuantFormat::kInt8Group>(table);
   AddFormat<QuantFormat::kInt4Group>(table);
+  AddFormat<QuantFormat::kQ4_0>(table);
+  AddFormat<QuantFormat::kQ4_1>(table);
+  AddFormat<QuantFormat::kQ5_0>(table);
+  AddFormat<QuantFormat::kQ5_1>(table);
+  AddFormat<QuantFormat::kQ8_0>(table);
+  AddFormat<QuantFormat::kQ2_K>(table);
+  AddFormat<QuantFormat::kQ3_K>(table);
+  AddFormat<QuantFormat::kQ4_K>(table);
+  AddFormat<QuantFormat::kQ5_K>(table);
+  AddFormat<QuantFormat::kQ6_K>(table);
+  AddFormat<QuantFormat::kIq4Nl>(table);
+  AddFormat<QuantFormat::kIq4Xs>(table);
 }
 
 }  // namespace hadal::avx2

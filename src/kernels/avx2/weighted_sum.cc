@@ -133,6 +133,18 @@ void AddWeightedSum(KernelTable* table) {
       ManyRows<QuantFormat::kInt8Group>;
   table->weighted_sum[static_cast<int>(QuantFormat::kInt4Group)] =
       ManyRows<QuantFormat::kInt4Group>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_0)] = ManyRows<QuantFormat::kQ4_0>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_1)] = ManyRows<QuantFormat::kQ4_1>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_0)] = ManyRows<QuantFormat::kQ5_0>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_1)] = ManyRows<QuantFormat::kQ5_1>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ8_0)] = ManyRows<QuantFormat::kQ8_0>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ2_K)] = ManyRows<QuantFormat::kQ2_K>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ3_K)] = ManyRows<QuantFormat::kQ3_K>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_K)] = ManyRows<QuantFormat::kQ4_K>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_K)] = ManyRows<QuantFormat::kQ5_K>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kQ6_K)] = ManyRows<QuantFormat::kQ6_K>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kIq4Nl)] = ManyRows<QuantFormat::kIq4Nl>;
+  table->weighted_sum[static_cast<int>(QuantFormat::kIq4Xs)] = ManyRows<QuantFormat::kIq4Xs>;
 }
 
 }  // namespace hadal::avx2

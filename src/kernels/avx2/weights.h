@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/avx2/blocks.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/kernel_table.h"
 
@@ -205,6 +206,8 @@ template <QuantFormat format>
 void DecodeSpan(const WeightRows& weights, int row, int first, int count, float* out) {
   if constexpr (IsGrouped(format)) {
     return DecodeGroupedSpan<format>(weights, row, first, count, out);
+  } else if constexpr (IsBlocked(format)) {
+    return DecodeBlockSpan<format>(weights, row, first, count, out);
   } else {
     if (DecodeSpanBy<format, Conversion::kFast>(weights, row, first, count, out)) return;
     DecodeSpanBy<format, Conversion::kExact>(weights, row, first, count, out);

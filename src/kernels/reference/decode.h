@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "kernels/kernel_table.h"
+#include "kernels/reference/blocks.h"
+#include "kernels/reference/decode_half.h"
 
 namespace hadal::reference {
 
@@ -20,21 +22,6 @@ T LoadUnaligned(const void* base, int64_t idx) {
 
 inline float DecodeBf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
-// IEEE binary16. A signalling NaN becomes quiet, as the processor's own conversion does.
-inline float DecodeF16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1F, mantissa = bits & 0x3FF;
-  if (exponent == 0x1F) {
-    return std::bit_cast<float>(sign | (mantissa != 0 ? 0x7FC00000u : 0x7F800000u) |
-                                (mantissa << 13));
-  }
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
 // E4M3FN: no infinities, NaN is 0x7F and 0xFF. Specification, 7.1.
@@ -102,6 +89,12 @@ float Element(const WeightRows& weights, int row, int col) {
   } else if constexpr (IsGrouped(format)) {
     const GroupOfRow group = FindGroup<format>(weights, row, col / weights.group_size);
     return static_cast<float>(GroupedCode<format>(group, col % weights.group_size)) * group.scale;
+  } else if constexpr (IsBlocked(format)) {
+    constexpr BlockSize kSize = SizeOfBlock(format);
+    const int64_t block = idx / kSize.elements;  // rows are whole blocks
+    return BlockElement<format>(
+        static_cast<const unsigned char*>(weights.data) + block * kSize.bytes,
+        static_cast<int>(idx % kSize.elements));
   } else {
     static_assert(format == QuantFormat::kF8Block128);
     const int64_t scale_row = (weights.first_row + row) / kF8BlockSize;

@@ -79,6 +79,18 @@ void AddProducts(KernelTable* table) {
   AddFormat<QuantFormat::kF8Block128>(table);
   AddFormat<QuantFormat::kInt8Group>(table);
   AddFormat<QuantFormat::kInt4Group>(table);
+  AddFormat<QuantFormat::kQ4_0>(table);
+  AddFormat<QuantFormat::kQ4_1>(table);
+  AddFormat<QuantFormat::kQ5_0>(table);
+  AddFormat<QuantFormat::kQ5_1>(table);
+  AddFormat<QuantFormat::kQ8_0>(table);
+  AddFormat<QuantFormat::kQ2_K>(table);
+  AddFormat<QuantFormat::kQ3_K>(table);
+  AddFormat<QuantFormat::kQ4_K>(table);
+  AddFormat<QuantFormat::kQ5_K>(table);
+  AddFormat<QuantFormat::kQ6_K>(table);
+  AddFormat<QuantFormat::kIq4Nl>(table);
+  AddFormat<QuantFormat::kIq4Xs>(table);
 }
 
 }  // namespace hadal::reference

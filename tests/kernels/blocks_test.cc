@@ -1,0 +1,229 @@
+// GGUF's blocks in kernels: every usable set gives the values of the decoder in formats/, and the
+// products that the same set gives of these values as float32, to the bit.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "formats/ggml_blocks.h"
+#include "kernels/dispatch.h"
+#include "tensor/block_layout.h"
+
+namespace hadal {
+namespace {
+
+struct NamedFormat {
+  QuantFormat format;
+  DType dtype;
+};
+constexpr NamedFormat kFormats[] = {
+    {QuantFormat::kQ4_0, DType::kQ4_0},   {QuantFormat::kQ4_1, DType::kQ4_1},
+    {QuantFormat::kQ5_0, DType::kQ5_0},   {QuantFormat::kQ5_1, DType::kQ5_1},
+    {QuantFormat::kQ8_0, DType::kQ8_0},   {QuantFormat::kQ2_K, DType::kQ2_K},
+    {QuantFormat::kQ3_K, DType::kQ3_K},   {QuantFormat::kQ4_K, DType::kQ4_K},
+    {QuantFormat::kQ5_K, DType::kQ5_K},   {QuantFormat::kQ6_K, DType::kQ6_K},
+    {QuantFormat::kIq4Nl, DType::kIq4Nl}, {QuantFormat::kIq4Xs, DType::kIq4Xs}};
+
+// Places of the halves in a block, whose exponents must stay finite.
+std::vector<int> HalvesOf(QuantFormat format) {
+  switch (format) {
+    case QuantFormat::kQ4_1:
+    case QuantFormat::kQ5_1:
+    case QuantFormat::kQ4_K:
+    case QuantFormat::kQ5_K:
+      return {0, 2};
+    case QuantFormat::kQ2_K:
+      return {80, 82};
+    case QuantFormat::kQ3_K:
+      return {108};
+    case QuantFormat::kQ6_K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+class Blocks : public testing::TestWithParam<std::tuple<const KernelTable*, NamedFormat>> {
+ protected:
+  const KernelTable& kernels() const { return *std::get<0>(GetParam()); }
+  QuantFormat format() const { return std::get<1>(GetParam()).format; }
+  size_t idx() const { return static_cast<size_t>(format()); }
+
+  // Random blocks, and their values by the decoder of formats/.
+  void Make(int rows, int cols) {
+    rows_ = rows;
+    cols_ = cols;
+    const BlockSize size = SizeOfBlock(format());
+    bytes_.resize(static_cast<size_t>(rows * RowBytesOf(format(), cols)) + 1);  // odd address
+    for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random_() & 255);
+    for (size_t block = 0; 1 + block + static_cast<size_t>(size.bytes) <= bytes_.size();
+         block += static_cast<size_t>(size.bytes)) {
+      for (const int place : HalvesOf(format())) {
+        const auto half = static_cast<uint16_t>((random_() & 0x83FF) | ((8 + random_() % 6) << 10));
+        std::memcpy(bytes_.data() + 1 + block + static_cast<size_t>(place), &half, 2);
+      }
+    }
+    values_.resize(static_cast<size_t>(rows) * static_cast<size_t>(cols));
+    DecodeGgmlBlocks(FindGgmlType(std::get<1>(GetParam()).dtype)->type,
+                     std::span(bytes_).subspan(1), values_);
+  }
+
+  WeightRows Stored() const {
+    return {.data = bytes_.data() + 1,
+            .scales = nullptr,
+            .scale_stride = 0,
+            .first_row = 0,
+            .cols = cols_};
+  }
+  WeightRows AsFloats() const {
+    return {.data = values_.data(),
+            .scales = nullptr,
+            .scale_stride = 0,
+            .first_row = 0,
+            .cols = cols_};
+  }
+  std::vector<float> RandomFloats(int count) {
+    std::normal_distribution<float> normal;
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+
+  std::mt19937 random_{7};
+  int rows_ = 0, cols_ = 0;
+  std::vector<std::byte> bytes_;
+  std::vector<float> values_;
+};
+
+TEST_P(Blocks, RowsHaveTheValuesOfTheDecoder) {
+  Make(5, 1536);
+  for (int row = 0; row < rows_; ++row) {
+    std::vector<float> out(static_cast<size_t>(cols_));
+    kernels().decode_row[idx()](Stored(), row, out.data());
+    for (int col = 0; col < cols_; ++col) {
+      const auto i = static_cast<size_t>(col);
+      ASSERT_EQ(out[i], values_[static_cast<size_t>(row * cols_) + i]) << row << " " << col;
+    }
+  }
+}
+
+TEST_P(Blocks, ProductsAreThoseOfTheValuesToTheBit) {
+  // 1408 columns are no multiple of a span, and of 32 only.
+  for (const int cols : {256, 512, 2048, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
+    Make(29, cols);
+    for (const int num_rows : {1, 2, 5, 70}) {
+      const std::vector<float> x = RandomFloats(num_rows * cols);
+      const auto multiply = [&](QuantFormat kind, const WeightRows& weights) {
+        std::vector<float> out(static_cast<size_t>(num_rows * rows_), 0.5f);
+        kernels().matmul[static_cast<size_t>(kind)]({.x = x.data(),
+                                                     .x_stride = cols,
+                                                     .num_rows = num_rows,
+                                                     .weights = weights,
+                                                     .num_outputs = rows_,
+                                                     .out = out.data(),
+                                                     .out_stride = rows_,
+                                                     .accumulate = true});
+        return out;
+      };
+      EXPECT_EQ(multiply(format(), Stored()), multiply(QuantFormat::kF32, AsFloats()))
+          << cols << " columns, " << num_rows << " rows";
+    }
+  }
+}
+
+TEST_P(Blocks, WeightedSumsAreThoseOfTheValuesToTheBit) {
+  Make(96, 512);
+  for (const int num_rows : {1, 3, 40}) {
+    const std::vector<float> x = RandomFloats(num_rows * rows_);
+    const auto sum = [&](QuantFormat kind, const WeightRows& weights) {
+      std::vector<float> out(static_cast<size_t>(num_rows * cols_));
+      kernels().weighted_sum[static_cast<size_t>(kind)]({.x = x.data(),
+                                                         .x_stride = rows_,
+                                                         .num_rows = num_rows,
+                                                         .weights = weights,
+                                                         .num_weight_rows = rows_,
+                                                         .out = out.data(),
+                                                         .out_stride = cols_});
+      return out;
+    };
+    EXPECT_EQ(sum(format(), Stored()), sum(QuantFormat::kF32, AsFloats())) << num_rows;
+  }
+}
+
+TEST_P(Blocks, RoundedInputsAreWithinHalfAStepAndTheSameInAnyCompany) {
+  for (const int cols : {256, 2048, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
+    Make(21, cols);
+    constexpr int kNumRows = 7;
+    const std::vector<float> x = RandomFloats(kNumRows * cols);
+    WeightRows weights = Stored();
+    weights.group_size = 32;
+    const auto multiply = [&](int first, int num_rows) {
+      std::vector<float> out(static_cast<size_t>(num_rows * rows_));
+      kernels().matmul[idx()]({.x = x.data() + first * cols,
+                               .x_stride = cols,
+                               .num_rows = num_rows,
+                               .weights = weights,
+                               .num_outputs = rows_,
+                               .out = out.data(),
+                               .out_stride = rows_,
+                               .accumulate = false});
+      return out;
+    };
+    const std::vector<float> all = multiply(0, kNumRows);
+    for (int t = 0; t < kNumRows; ++t) {
+      const std::vector<float> alone = multiply(t, 1);
+      for (int o = 0; o < rows_; ++o) {
+        const auto i = static_cast<size_t>(t * rows_ + o);
+        EXPECT_EQ(all[i], alone[static_cast<size_t>(o)]) << t << " " << o;
+        double exact = 0, bound = 0, sum_abs = 0;
+        for (int group = 0; group < cols; group += 32) {
+          double largest = 0, sum = 0;
+          for (int col = group; col < group + 32; ++col) {
+            const double value = x[static_cast<size_t>(t * cols + col)];
+            const double weight = values_[static_cast<size_t>(o * cols + col)];
+            largest = std::max(largest, std::fabs(value));
+            sum += std::fabs(weight);
+            exact += value * weight;
+            sum_abs += std::fabs(value * weight);
+          }
+          bound += largest / 254 * sum;
+        }
+        ASSERT_NEAR(all[i], exact, bound * 1.001 + 1e-4 * sum_abs) << t << " " << o;
+      }
+    }
+  }
+}
+
+TEST_P(Blocks, ARoundedInputThatIsNotANumberStaysSo) {
+  Make(4, 256);
+  std::vector<float> x = RandomFloats(256);
+  x[77] = std::nanf("");
+  WeightRows weights = Stored();
+  weights.group_size = 32;
+  std::vector<float> out(4);
+  kernels().matmul[idx()]({.x = x.data(),
+                           .x_stride = 256,
+                           .num_rows = 1,
+                           .weights = weights,
+                           .num_outputs = 4,
+                           .out = out.data(),
+                           .out_stride = 4,
+                           .accumulate = false});
+  for (const float value : out) EXPECT_TRUE(std::isnan(value));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, Blocks,
+                         testing::Combine(testing::ValuesIn(UsableKernels()),
+                                          testing::ValuesIn(kFormats)),
+                         [](const auto& param) {
+                           std::string name(DTypeName(std::get<1>(param.param).dtype));
+                           return std::string(std::get<0>(param.param)->name) + "_" + name;
+                         });
+
+}  // namespace
+}  // namespace hadal
