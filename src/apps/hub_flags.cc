@@ -19,7 +19,7 @@ std::string Variable(const char* name) {
 
 // $HOME below `folder` where the variable is not set.
 std::string FolderOf(const char* variable, const char* below_home) {
-  const std::string value = Variable(variable);
+  std::string value = Variable(variable);
   if (!value.empty()) return value;
   const std::string home = Variable("HOME");
   return (home.empty() ? "." : home) + "/" + below_home;
@@ -36,7 +36,7 @@ bool IsTrue(const std::string& value) {
 }
 
 std::string TokenPath() {
-  const std::string path = Variable("HF_TOKEN_PATH");
+  std::string path = Variable("HF_TOKEN_PATH");
   if (!path.empty()) return path;
   const std::string home = Variable("HF_HOME");
   if (!home.empty()) return home + "/token";
