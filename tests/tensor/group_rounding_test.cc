@@ -69,7 +69,9 @@ TEST(ChooseScale, CoversTheRangeAsTheSpecificationDoes) {
     std::vector<int8_t> codes(x.size());
     RoundToCodes(shape, scale, x, codes);
     const int shift = is_symmetric ? 8 : 0;
-    if (!is_symmetric) EXPECT_EQ(scale.zero_point, example["expected"]["zero_point"].get<int>());
+    if (!is_symmetric) {
+      EXPECT_EQ(scale.zero_point, example["expected"]["zero_point"].get<int>());
+    }
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_EQ(codes[i] - shift, example["expected"]["q"][i].get<int>()) << i;
     }
@@ -104,7 +106,9 @@ TEST(ChooseScale, MoreWorkIsNeverWorse) {
     }
     EXPECT_LE(search, quick);
     EXPECT_LT(quick, range);
-    if (shape.format == QuantFormat::kInt4Group) EXPECT_LT(search, 0.9 * range);
+    if (shape.format == QuantFormat::kInt4Group) {
+      EXPECT_LT(search, 0.9 * range);
+    }
   }
 }
 
