@@ -1,4 +1,5 @@
 // hadal serve: the HTTP server. docs/server.md.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -28,7 +29,10 @@
 #include "engine/engine.h"
 #include "server/api_handler.h"
 #include "server/http_server.h"
+#include "sys/machine.h"
 #include "sys/mapped_file.h"
+#include "sys/read_probe.h"
+#include "sys/thread_pool.h"
 
 namespace hadal {
 namespace {
@@ -83,6 +87,20 @@ Result<ApiHandlerOptions> MakeHandlerOptions(const ServeFlags& flags) {
 }
 
 // The model on its way, on a thread of its own: the port answers /health meanwhile.
+// Bytes in a second, the best of a few passes over more than caches hold: some 50 ms.
+double MeasureReadLimit(int num_threads) {
+  ThreadPool pool(num_threads > 0 ? num_threads : NumUsableCores());
+  ReadProbe probe(int64_t{128} << 20, &pool);
+  double best = 0;
+  for (int pass = 0; pass < 3; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    probe.Pass(&pool);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::max(best, static_cast<double>(probe.bytes()) / took.count());
+  }
+  return best;
+}
+
 class Loader {
  public:
   Loader(const ServeFlags& flags, ApiHandler* handler, HttpServer* server)
@@ -101,6 +119,7 @@ class Loader {
       Result<std::unique_ptr<Engine>> engine = OpenEngine(flags.engine, flags.layout);
       if (engine.ok()) {
         engine_ = std::move(engine).value();
+        engine_->SetReadLimit(MeasureReadLimit(flags.engine.runner.num_threads));
         handler->SetEngine(engine_.get());
         fmt::print("hadal: listening on {}\n", server->url());
         std::fflush(stdout);

@@ -30,12 +30,19 @@ struct SliceResult {
   SliceError error = SliceError::kNone;
 };
 
+// What a step had to read from memory.
+struct StepTraffic {
+  int64_t weight_bytes = 0;  // matrices that took part, once; of routed experts those that were met
+  int64_t cache_bytes = 0;   // rows that attention read, once per sequence
+};
+
 struct StepResult {
   std::vector<SliceResult> slices;
   std::vector<SampledToken> tokens;
   std::vector<TokenId> drafts;
   std::vector<TokenLogprob> top_logprobs;
   int64_t drafting_us = 0;  // of the step's time, how long the guesses took
+  StepTraffic traffic;
 
   // Keeps the memory.
   void Clear() {
@@ -44,6 +51,7 @@ struct StepResult {
     drafts.clear();
     top_logprobs.clear();
     drafting_us = 0;
+    traffic = {};
   }
 };
 

@@ -170,6 +170,16 @@ Status Engine::TakeRoom(const GenerationRequest& request, int64_t num_prompt_tok
   });
 }
 
+MetricsSnapshot Engine::metrics() const {
+  MetricsSnapshot snapshot = metrics_.Snapshot();
+  snapshot.expert_imbalance = runner_->ExpertImbalance();
+  return snapshot;
+}
+
+void Engine::SetReadLimit(double bytes_per_s) {
+  metrics_.Update([&](MetricsSnapshot* values) { values->read_limit_bytes_per_s = bytes_per_s; });
+}
+
 int Engine::RetryAfterSeconds() const {
   const MetricsSnapshot values = metrics_.Snapshot();
   const int64_t num_ended = values.num_stopped + values.num_cut + values.num_failed;

@@ -86,7 +86,10 @@ class Engine {
   // Of info(): the model's own sampling settings, greedy without any.
   const SamplingParams& default_sampling() const { return info().default_sampling; }
   const Speculation& default_speculation() const { return options_.speculation; }
-  MetricsSnapshot metrics() const { return metrics_.Snapshot(); }
+  // Any thread.
+  MetricsSnapshot metrics() const;
+  // Any thread. What this machine was measured to read from memory, for the metrics.
+  void SetReadLimit(double bytes_per_s);
 
  private:
   struct EncodedPrompt {

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "batch/speculation.h"
 #include "engine/histogram.h"
+#include "runner/model_runner.h"
 
 namespace hadal {
 
@@ -30,6 +32,10 @@ struct MetricsSnapshot {
   // Time of steps by part. `move_us`: rows that leave the cache or come back.
   int64_t schedule_us = 0, move_us = 0, execute_us = 0, emit_us = 0;
   int64_t step_us = 0;  // all parts
+  // What steps had to read from memory, and what this machine can read in a second (0: unknown).
+  int64_t weight_bytes_read = 0, cache_bytes_read = 0;
+  double read_limit_bytes_per_s = 0;
+  std::vector<LayerImbalance> expert_imbalance;  // of layers with experts
   int num_running = 0, num_waiting = 0;
   int num_cache_blocks = 0, num_free_cache_blocks = 0;
   // Prefixes on disk; all 0 without a folder for them.

@@ -1,6 +1,7 @@
 #include "engine/metrics_text.h"
 
 #include <iterator>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -125,6 +126,27 @@ void AddSteps(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
       {{"saved", Number(v.num_saves)}, {"dropped", Number(v.num_preemptions - v.num_saves)}}));
 }
 
+void AddTraffic(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
+  out->push_back(
+      ByLabel("hadal_step_read_bytes_total", "What steps had to read from memory.", "what",
+              {{"weights", Number(v.weight_bytes_read)}, {"cache", Number(v.cache_bytes_read)}}));
+  if (v.read_limit_bytes_per_s > 0) {
+    out->push_back(Gauge("hadal_memory_read_limit_bytes_per_second",
+                         "What plain reading of memory reached when the server started.",
+                         v.read_limit_bytes_per_s));
+  }
+  MetricFamily imbalance{"hadal_expert_imbalance_ratio",
+                         "Tokens of a layer's busiest expert over the mean of its experts.",
+                         Type::kGauge,
+                         {}};
+  for (const LayerImbalance& layer : v.expert_imbalance) {
+    imbalance.samples.push_back({.labels = {{"layer", std::to_string(layer.layer_idx)}},
+                                 .value = layer.ratio,
+                                 .histogram = {}});
+  }
+  if (!imbalance.samples.empty()) out->push_back(std::move(imbalance));
+}
+
 void AddCache(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {
   const int used = v.num_cache_blocks - v.num_free_cache_blocks;
   out->push_back(Gauge("hadal_cache_blocks", "Blocks of the cache.", v.num_cache_blocks));
@@ -203,6 +225,7 @@ std::vector<MetricFamily> EngineMetrics(const MetricsSnapshot& values) {
   AddRequests(values, &families);
   AddTokens(values, &families);
   AddSteps(values, &families);
+  AddTraffic(values, &families);
   AddCache(values, &families);
   return families;
 }

@@ -178,6 +178,8 @@ void StepLoop::Record(const BatchPlan& plan, const StepTimes& times) {
     values->num_verified_runs += num_runs;
     values->num_run_tokens += num_run_tokens;
     values->drafting_us += result_.drafting_us;
+    values->weight_bytes_read += result_.traffic.weight_bytes;
+    values->cache_bytes_read += result_.traffic.cache_bytes;
     values->schedule_us += times.move_us - times.schedule_us;
     values->move_us += times.execute_us - times.move_us;
     values->execute_us += times.emit_us - times.execute_us;

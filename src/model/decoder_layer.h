@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "model/activations.h"
+#include "model/expert_load.h"
 #include "model/feed_forward.h"
 #include "model/forward_batch.h"
 #include "model/latent_cache.h"
@@ -21,7 +22,8 @@ class DecoderLayer {
                Backend* backend);
 
   // Advances activations->hidden for all tokens of the batch and stores their cache rows.
-  void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations);
+  void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations,
+               ExpertLoad* load);
 
  private:
   const LayerWeights& weights_;

@@ -5,12 +5,12 @@
 namespace hadal {
 
 FeedForward::FeedForward(const ModelConfig& config, const FeedForwardWeights& weights,
-                         Backend* backend)
-    : weights_(weights), backend_(backend) {
+                         int layer_idx, Backend* backend)
+    : weights_(weights), layer_idx_(layer_idx), backend_(backend) {
   if (!weights.router.empty()) router_.emplace(config);
 }
 
-void FeedForward::Forward(int num_tokens, Activations* activations) {
+void FeedForward::Forward(int num_tokens, Activations* activations, ExpertLoad* load) {
   const FloatMatrix normed = activations->normed.Rows(0, num_tokens);
   const FloatMatrix hidden = activations->hidden.Rows(0, num_tokens);
   if (!router_) {
@@ -30,6 +30,7 @@ void FeedForward::Forward(int num_tokens, Activations* activations) {
     backend_->MatMul(gated, weights_.down, mixed);
   }
   RouteTokens(num_tokens, activations);
+  load->Count(layer_idx_, activations->expert_ids.Rows(0, num_tokens));
   backend_->ExpertMlp(
       normed,
       {.gate = weights_.expert_gate, .up = weights_.expert_up, .down = weights_.expert_down},

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "model/activations.h"
+#include "model/expert_load.h"
 #include "model/expert_router.h"
 #include "model/model_config.h"
 #include "model/weight_store.h"
@@ -15,15 +16,18 @@ namespace hadal {
 
 class FeedForward {
  public:
-  FeedForward(const ModelConfig& config, const FeedForwardWeights& weights, Backend* backend);
+  // layer_idx names the layer in what is counted.
+  FeedForward(const ModelConfig& config, const FeedForwardWeights& weights, int layer_idx,
+              Backend* backend);
 
-  // hidden += feed_forward(normed) for the first num_tokens rows.
-  void Forward(int num_tokens, Activations* activations);
+  // hidden += feed_forward(normed) for the first num_tokens rows. Counts the choices of experts.
+  void Forward(int num_tokens, Activations* activations, ExpertLoad* load);
 
  private:
   void RouteTokens(int num_tokens, Activations* activations);
 
   const FeedForwardWeights& weights_;
+  int layer_idx_;
   Backend* backend_;
   std::optional<ExpertRouter> router_;  // of a layer with experts
 };

@@ -33,7 +33,8 @@ Model::Model(std::unique_ptr<Checkpoint> checkpoint, ModelConfig config, ModelWe
       config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
-      rope_(config_) {
+      rope_(config_),
+      expert_load_(config_.num_stored_layers(), config_.n_routed_experts) {
   layers_.reserve(static_cast<size_t>(config_.num_stored_layers()));
   for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
     layers_.emplace_back(config_, weights_.layers[static_cast<size_t>(layer)], layer, backend_);
@@ -55,7 +56,7 @@ bool Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* 
   backend_->Embed(batch.tokens, weights_.embedding, hidden);
   for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
     if (batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed)) return false;
-    layers_[static_cast<size_t>(layer)].Forward(batch, cache, activations);
+    layers_[static_cast<size_t>(layer)].Forward(batch, cache, activations, &expert_load_);
   }
   backend_->RmsNorm(hidden, weights_.final_norm, static_cast<float>(config_.rms_norm_eps),
                     activations->normed.Rows(0, batch.num_tokens()));
@@ -75,7 +76,8 @@ void Model::ForwardMtp(const ForwardBatch& batch, LatentCache* cache, Activation
   backend_->Embed(batch.tokens, mtp.embedding, hidden);
   ProjectMtpInput(mtp, eps, hidden, activations->mtp_hidden.Rows(0, num_tokens),
                   activations->mtp_joined.Rows(0, num_tokens), hidden, backend_);
-  layers_[static_cast<size_t>(config_.num_hidden_layers)].Forward(batch, cache, activations);
+  layers_[static_cast<size_t>(config_.num_hidden_layers)].Forward(batch, cache, activations,
+                                                                  &expert_load_);
   backend_->RmsNorm(hidden, mtp.shared_head_norm, eps, activations->normed.Rows(0, num_tokens));
 }
 

@@ -12,6 +12,7 @@
 #include "formats/checkpoint.h"
 #include "model/activations.h"
 #include "model/decoder_layer.h"
+#include "model/expert_load.h"
 #include "model/forward_batch.h"
 #include "model/latent_cache.h"
 #include "model/model_config.h"
@@ -40,7 +41,10 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
+  const ModelWeights& weights() const { return weights_; }
   bool has_mtp() const { return weights_.mtp.has_value(); }
+  // Of all passes so far; the module's layer last, when there is one.
+  const ExpertLoad& expert_load() const { return expert_load_; }
 
   // Runs the batch through all layers and stores its cache rows. Afterwards activations->normed
   // holds the final hidden states (after the last norm) of all its tokens. Between layers it looks
@@ -74,6 +78,7 @@ class Model {
   ModelWeights weights_;
   Backend* backend_;
   RopeTable rope_;
+  ExpertLoad expert_load_;
   std::vector<DecoderLayer> layers_;  // the module's layer last, when there is one
 };
 

@@ -122,6 +122,20 @@ int64_t WeightBytes(const ModelWeights& weights) {
   return bytes;
 }
 
+ReadCost CountReadCost(const ModelWeights& weights, int64_t cache_row_bytes) {
+  ReadCost cost = {
+      .step_bytes = MatrixBytes(weights.head),
+      .cache_row_bytes = cache_row_bytes * static_cast<int64_t>(weights.layers.size())};
+  int64_t expert_bytes = 0, num_experts = 0;
+  for (const LayerWeights& layer : weights.layers) {
+    cost.step_bytes += AttentionBytes(layer.attention) + DenseBytes(layer.feed_forward);
+    expert_bytes += ExpertBytes(layer.feed_forward);
+    num_experts += static_cast<int64_t>(layer.feed_forward.expert_gate.size());
+  }
+  if (num_experts > 0) cost.expert_bytes = expert_bytes / num_experts;
+  return cost;
+}
+
 StepCost CostOfStep(const ModelConfig& config, const ModelWeights& weights,
                     const StepShape& shape) {
   CostSum sum(config, shape);

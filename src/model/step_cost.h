@@ -35,6 +35,16 @@ int64_t MatrixBytes(const QuantizedMatrix& matrix);
 // Bytes of all weights in memory, the MTP layer's not included; tied matrices count once.
 int64_t WeightBytes(const ModelWeights& weights);
 
+// What any step reads, to be multiplied with what happened in it.
+struct ReadCost {
+  int64_t step_bytes = 0;       // all matrices but routed experts and the embedding, once a step
+  int64_t expert_bytes = 0;     // one routed expert of one layer; the mean, should they differ
+  int64_t cache_row_bytes = 0;  // one position in all layers
+};
+
+// cache_row_bytes: of one position and layer. The MTP layer is not included.
+ReadCost CountReadCost(const ModelWeights& weights, int64_t cache_row_bytes);
+
 // Tokens choose experts uniformly: of n experts, b tokens with k choices each are expected to meet
 // n (1 - (1 - k / n)^b). Expanded attention computes keys and values of the cached positions anew
 // for each step. Specification, 3.3 and 3.7.

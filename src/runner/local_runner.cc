@@ -68,7 +68,10 @@ LocalRunner::LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions
       max_logit_rows_(max_logit_rows),
       builder_(loaded_.model->config(), options.attention_form, options.max_step_tokens,
                options.max_step_sequences),
-      sampler_(loaded_.model->config().vocab_size) {}
+      sampler_(loaded_.model->config().vocab_size),
+      read_cost_(
+          CountReadCost(loaded_.model->weights(),
+                        CacheRowBytes(loaded_.cache_type, loaded_.model->config().latent_dim()))) {}
 
 Status LocalRunner::CheckPlan(const BatchPlan& plan) const {
   int logit_rows = 0;
@@ -93,11 +96,13 @@ Status LocalRunner::Execute(const BatchPlan& plan, StepResult* result) {
   RETURN_IF_ERROR(CheckPlan(plan));
   ForwardBatch batch = builder_.Build(plan);
   batch.stop = &stop_;
+  const int64_t reads_before = loaded_.model->expert_load().num_reads();
   if (!loaded_.model->Forward(batch, &loaded_.cache, &loaded_.activations)) {
     RETURN_IF_ERROR(loaded_.backend->Synchronize());
     stop_.store(false, std::memory_order_relaxed);
     return Status::Cancelled("the step was broken off");
   }
+  result->traffic = CountTraffic(plan, loaded_.model->expert_load().num_reads() - reads_before);
   loaded_.model->ComputeLogits(builder_.logit_rows(), &loaded_.activations);
   RETURN_IF_ERROR(loaded_.backend->Synchronize());
 
@@ -121,6 +126,23 @@ void LocalRunner::Draw(const BatchPlan& plan, StepResult* result) {
     }
     if (slice.wants_tokens) row += 1 + slice.num_drafts;
   }
+}
+
+std::vector<LayerImbalance> LocalRunner::ExpertImbalance() const {
+  const ExpertLoad& load = loaded_.model->expert_load();
+  std::vector<LayerImbalance> layers;
+  for (int layer = 0; layer < load.num_layers(); ++layer) {
+    const double ratio = load.Imbalance(layer);
+    if (ratio > 0.0) layers.push_back({.layer_idx = layer, .ratio = ratio});
+  }
+  return layers;
+}
+
+StepTraffic LocalRunner::CountTraffic(const BatchPlan& plan, int64_t num_expert_reads) const {
+  int64_t num_rows = 0;
+  for (const SequenceSlice& slice : plan.slices) num_rows += slice.num_cached + slice.num_tokens;
+  return {.weight_bytes = read_cost_.step_bytes + num_expert_reads * read_cost_.expert_bytes,
+          .cache_bytes = num_rows * read_cost_.cache_row_bytes};
 }
 
 Status LocalRunner::CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) {

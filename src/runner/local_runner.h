@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "model/step_cost.h"
 #include "runner/batch_builder.h"
 #include "runner/drafter_set.h"
 #include "runner/loaded_model.h"
@@ -21,6 +22,7 @@ class LocalRunner final : public ModelRunner {
   void SetTokenLimit(int num_tokens) override { sampler_.SetTokenLimit(num_tokens); }
   Status Execute(const BatchPlan& plan, StepResult* result) override;
   void Interrupt() override { stop_.store(true, std::memory_order_relaxed); }
+  std::vector<LayerImbalance> ExpertImbalance() const override;
   Status CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) override;
   Status CopyBlocksIn(std::span<const std::byte> bytes, std::span<const BlockId> blocks) override;
 
@@ -28,6 +30,7 @@ class LocalRunner final : public ModelRunner {
   LocalRunner(LoadedModel loaded, ModelInfo info, const RunnerOptions& options, int max_logit_rows);
   Status CheckPlan(const BatchPlan& plan) const;
   void Draw(const BatchPlan& plan, StepResult* result);
+  StepTraffic CountTraffic(const BatchPlan& plan, int64_t num_expert_reads) const;
 
   LoadedModel loaded_;
   ModelInfo info_;
@@ -35,6 +38,7 @@ class LocalRunner final : public ModelRunner {
   BatchBuilder builder_;
   Sampler sampler_;
   DrafterSet drafters_;            // point to the model and the sampler
+  ReadCost read_cost_;
   std::atomic<bool> stop_{false};  // asked for by Interrupt, taken by Execute
 };
 

@@ -84,6 +84,11 @@ struct ModelInfo {
   bool drafts_with_mtp = false, drafts_with_model = false;
 };
 
+struct LayerImbalance {
+  int layer_idx = 0;
+  double ratio = 0.0;
+};
+
 class ModelRunner {
  public:
   virtual ~ModelRunner() = default;
@@ -104,6 +109,10 @@ class ModelRunner {
   // plan counts; one that is nearly through, or cannot, ends as usual. Without a running step it
   // may break off the next one.
   virtual void Interrupt() {}
+
+  // Any thread. For each layer with experts: tokens of its busiest expert over the mean of its
+  // experts, since the model was loaded. Empty where nobody counts.
+  virtual std::vector<LayerImbalance> ExpertImbalance() const { return {}; }
 
   // Copies cache rows of whole blocks, bit by bit, out of the cache and into it; `bytes` holds them
   // block after block, in a form that only this model on this kernel set understands. Between

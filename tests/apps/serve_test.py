@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """hadal serve through its sockets, on the bundled model: the APIs of OpenAI and DeepSeek."""
 import json
+import re
 import unittest
 
 from served import Server, chat
@@ -95,6 +96,11 @@ class Service(unittest.TestCase):
         self.assertIn("text/plain", headers["Content-Type"])
         self.assertIn('hadal_http_requests_total{route="chat",status="200"}', body.decode())
         self.assertRegex(body.decode(), r"(?m)^hadal_generated_tokens_total [1-9]")
+        for what in ("weights", "cache"):
+            self.assertRegex(body.decode(), r'(?m)^hadal_step_read_bytes_total\{what="%s"\} [1-9]' % what)
+        self.assertRegex(body.decode(), r"(?m)^hadal_memory_read_limit_bytes_per_second [1-9]")
+        imbalances = re.findall(r'(?m)^hadal_expert_imbalance_ratio\{layer="\d+"\} (\S+)$', body.decode())
+        self.assertTrue(imbalances and all(1 <= float(ratio) <= 16 for ratio in imbalances), imbalances)
 
 
 class Chat(unittest.TestCase):
