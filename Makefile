@@ -19,11 +19,11 @@ build: setup-build
 	@cmake --build --preset release --target hadal
 
 test: setup-test
-	@echo "Building the tests in build/test"
-	@cmake --preset test >/dev/null
-	@cmake --build --preset test
+	@echo "Building build/release/hadal and its tests"
+	@cmake --preset release -DHADAL_BUILD_TESTS=ON >/dev/null
+	@cmake --build --preset release
 	@echo "Running the tests"
-	@ctest --preset test
+	@ctest --preset release
 
 setup-build:
 	@tools/setup.sh build

@@ -22,6 +22,8 @@ endfunction()
 function(hadal_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
+  # Tests are many and run once: what is tested keeps the build's optimisation.
+  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name}_test PRIVATE hadal_options GTest::gtest_main GTest::gmock ${ARG_LIBS})
   if(TARGET hadal_${name})
     target_link_libraries(${name}_test PRIVATE hadal_${name})
