@@ -6,6 +6,7 @@ function(hadal_module name)
   if(ARG_SOURCES)
     add_library(hadal_${name} STATIC ${ARG_SOURCES})
     target_link_libraries(hadal_${name} PRIVATE hadal_options ${ARG_LIBS})
+    hadal_use_precompiled(hadal_${name} hadal_precompiled)
     set(scope PUBLIC)
   else()
     add_library(hadal_${name} INTERFACE)
@@ -17,13 +18,16 @@ function(hadal_module name)
   endforeach()
 endfunction()
 
+# Tests are many and run once: what is tested keeps the build's optimisation.
+set(HADAL_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+
 # hadal_test(MODULE SOURCES a_test.cc ... [DEPS module ...] [LIBS target ...] [LABELS l ...])
 # One binary per module: <module>_test. Further modules that the tests need beside the tested one go into DEPS.
 function(hadal_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
-  # Tests are many and run once: what is tested keeps the build's optimisation.
-  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name}_test PRIVATE ${HADAL_TEST_OPTIONS})
+  hadal_use_precompiled(${name}_test hadal_precompiled_test)
   target_link_libraries(${name}_test PRIVATE hadal_options GTest::gtest_main GTest::gmock ${ARG_LIBS})
   if(TARGET hadal_${name})
     target_link_libraries(${name}_test PRIVATE hadal_${name})

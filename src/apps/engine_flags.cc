@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "apps/name_flag.h"
+
 namespace hadal {
 namespace {
 
@@ -74,7 +76,8 @@ void AddEngineFlags(CLI::App* command, EngineOptions* options) {
           "--volatile-lines", options->volatile_lines,
           "Lines with dates, times and ids at the top and end of system prompts: keep, move "
           "(behind the tools, so that the rest is found in the cache), or drop")
-      ->transform(CLI::CheckedTransformer(kVolatileLines))
+      ->transform(OneOf(kVolatileLines))
+      ->type_name("NAME")
       ->default_str("keep");
   command->add_option("--trace", options->trace_path,
                       "File for spans of steps and answers, to be opened in Perfetto");

@@ -9,6 +9,7 @@
 
 #include "apps/commands.h"
 #include "apps/model_path.h"
+#include "apps/name_flag.h"
 #include "apps/progress.h"
 #include "apps/runner_flags.h"
 #include "base/json.h"
@@ -197,7 +198,8 @@ void AddEvalCommand(CLI::App* app, CommandBody* body) {
       ->add_option("--style", flags->choices.style,
                    "letter: choices stand in the prompt, the answer is a letter; text: the "
                    "answer is a choice's text")
-      ->transform(CLI::CheckedTransformer(kStyles));
+      ->transform(OneOf(kStyles))
+      ->type_name("NAME");
   AddRunnerFlags(command, &flags->runner);
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, body] { *body = [flags] { return RunEval(*flags); }; });

@@ -9,6 +9,7 @@
 
 #include "apps/commands.h"
 #include "apps/model_path.h"
+#include "apps/name_flag.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "apps/units.h"
@@ -129,7 +130,8 @@ void AddQuantizeCommand(CLI::App* app, CommandBody* body) {
       ->required();
   command->add_option("DST", flags->options.folder, "Folder to write")->required();
   command->add_option("--format", flags->shape.format, "int4 or int8 (default: int4)")
-      ->transform(CLI::CheckedTransformer(kFormats));
+      ->transform(OneOf(kFormats))
+      ->type_name("NAME");
   command
       ->add_option("--group-size", flags->shape.group_size,
                    "Columns that share a scale: 32, 64 (default for int8) or 128 (for int4)")

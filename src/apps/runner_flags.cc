@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/model_path.h"
+#include "apps/name_flag.h"
 #include "base/json.h"
 #include "model/weight_formats.h"
 #include "sys/mapped_file.h"
@@ -53,23 +54,27 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
       ->add_option("--form", options->attention_form,
                    "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
                    "tokens absorbed)")
-      ->transform(CLI::CheckedTransformer(kForms));
+      ->transform(OneOf(kForms))
+      ->type_name("NAME");
   command
       ->add_option("--weights", options->weight_memory,
                    "Weights mapped from their files, copied into huge pages, or auto (copied when "
                    "they take less than half of the free memory)")
-      ->transform(CLI::CheckedTransformer(kWeightMemories));
+      ->transform(OneOf(kWeightMemories))
+      ->type_name("NAME");
   command
       ->add_option(
           "--cache-type", options->cache_format,
           "Rows of the latent cache: f32, bf16, q8 (bytes with scales), or auto (bf16 with "
           "INT8 and INT4 weights, else f32)")
-      ->transform(CLI::CheckedTransformer(kCacheFormats));
+      ->transform(OneOf(kCacheFormats))
+      ->type_name("NAME");
   command
       ->add_option("--activations", options->activations,
                    "Inputs of INT8, INT4 and GGUF's weights: int8 (fast), float32, or auto (int8,\n"
                    "but float32 in GGUF and other exports of less than 64 MB)")
-      ->transform(CLI::CheckedTransformer(kActivations));
+      ->transform(OneOf(kActivations))
+      ->type_name("NAME");
   // The two flags come in any order; 0: the group size of the format.
   auto group_size = std::make_shared<int>(0);
   command
@@ -80,7 +85,8 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
             options->weight_format = GroupShape{format, size, false};
           },
           "Round wide weights at load: int8 or int4 (quickly; `hadal quantize` does it better)")
-      ->transform(CLI::CheckedTransformer(kGroupedFormats));
+      ->transform(OneOf(kGroupedFormats))
+      ->type_name("NAME");
   command
       ->add_option_function<int>(
           "--group-size",

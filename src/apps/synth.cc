@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "apps/name_flag.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "apps/units.h"
@@ -82,7 +83,8 @@ void AddSynthCommand(CLI::App* app, CommandBody* body) {
   command->add_option("--experts", options->num_experts, "Routed experts (default: the shape's)")
       ->check(CLI::Range(1, 65536));
   command->add_option("--format", options->format, "bf16, fp8, int8 or int4 (default: bf16)")
-      ->transform(CLI::CheckedTransformer(kFormats));
+      ->transform(OneOf(kFormats))
+      ->type_name("NAME");
   command
       ->add_option("--group-size", options->group_size,
                    "Columns that share a scale: 32, 64 (default for int8) or 128 (for int4)")

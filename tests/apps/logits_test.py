@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from hadal_command import GOLDEN, check_refused, run
+from hadal_command import GOLDEN, SOURCE, check_refused, run
 
 MODELS = GOLDEN / "models"
 BOUND = 1e-4  # of the largest |expected logit| of the row
@@ -154,6 +154,12 @@ class BadInput(unittest.TestCase):
 
     def test_unknown_kernels(self):
         self.check_refused(self.run_on("[1]", "--kernels", "abacus"), "abacus")
+
+    def test_flags_of_names_say_which_there_are(self):
+        process = run("logits", SOURCE / "models" / "tiny", "--tokens", "x", "--out", "y", "--form", "folded")
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("--form: expected absorbed|auto|expanded, found folded", process.stderr)
+        self.assertIn("NAME:absorbed|auto|expanded", run("logits", "--help").stdout)
 
     def test_wrong_usage(self):
         ids = self.folder / "ids.json"

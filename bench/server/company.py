@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What requests do to each other on a real shape. Three figures from one server:
+
+  warm     time to the first token of a long prompt, cold and asked again
+  gaps     worst time between tokens of running streams while a long prompt of a stranger is read, against --max-step-ms
+  batch    tokens a second of many streams at once, against `hadal bench` at the same batch in the same run
+
+    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--json]
+"""
+import argparse
+import http.client
+import json
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+
+class Server:
+    def __init__(self, hadal, model, *flags):
+        command = [hadal, "serve", model, "--port", "0", "--quiet", *map(str, flags)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+
+    def close(self):
+        self.process.terminate()
+        return self.process.wait(timeout=60)
+
+    def stream(self, prompt, max_tokens, times):
+        """Asks with ids for a prompt and appends the time of the request and of each delivery."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
+        body = {"prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "temperature": 0, "stream": True}
+        times.append(time.monotonic())
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        if reply.status != 200:
+            raise RuntimeError(f"{reply.status}: {reply.read()!r}")
+        while True:
+            line = reply.readline()
+            if not line or line.startswith(b"data: [DONE]"):
+                break
+            if line.startswith(b"data: "):
+                times.append(time.monotonic())
+        connection.close()
+
+
+def random_prompt(rng, length, vocab):
+    return [rng.randrange(1000, vocab) for _ in range(length)]
+
+
+def first_token(server, prompt):
+    times = []
+    server.stream(prompt, 1, times)
+    return times[1] - times[0]
+
+
+def run_streams(server, prompts, max_tokens):
+    all_times = [[] for _ in prompts]
+    threads = [threading.Thread(target=server.stream, args=(prompt, max_tokens, times))
+               for prompt, times in zip(prompts, all_times)]
+    for thread in threads:
+        thread.start()
+    return threads, all_times
+
+
+def measure_warm(server, rng, args):
+    prompt = random_prompt(rng, args.prompt_tokens, args.vocab)
+    cold = first_token(server, prompt)
+    warm = statistics.median(first_token(server, prompt) for _ in range(5))
+    return {"cold_s": cold, "warm_s": warm, "warm_over_cold": warm / cold}
+
+
+def measure_gaps(server, rng, args):
+    prompts = [random_prompt(rng, 16, args.vocab) for _ in range(args.streams)]
+    threads, all_times = run_streams(server, prompts, 2000)
+    while any(len(times) < 10 for times in all_times):
+        time.sleep(0.05)
+    alone = [b - a for times in all_times for a, b in zip(times[4:], times[5:])]
+    begin = time.monotonic()
+    first_token(server, random_prompt(rng, args.prompt_tokens, args.vocab))
+    end = time.monotonic()
+    gaps = [b - a for times in all_times for a, b in zip(times, times[1:]) if b > begin and a < end and a > times[0]]
+    server.close()  # the streams end with it
+    for thread in threads:
+        thread.join()
+    return {"target_s": args.max_step_ms / 1e3, "alone_median_s": statistics.median(alone), "read_s": end - begin,
+            "beside_median_s": statistics.median(gaps), "beside_worst_s": max(gaps),
+            "worst_over_target": max(gaps) / (args.max_step_ms / 1e3)}
+
+
+def measure_batch(server, rng, args):
+    prompts = [random_prompt(rng, 16, args.vocab) for _ in range(args.batch)]
+    threads, all_times = run_streams(server, prompts, 48)
+    for thread in threads:
+        thread.join()
+    begin = max(times[1] for times in all_times)  # all have begun
+    end = min(times[-1] for times in all_times)   # none has ended
+    count = sum(1 for times in all_times for moment in times[1:] if begin < moment <= end)
+    return count / (end - begin)
+
+
+def bench_batch(args):
+    command = [args.hadal, "bench", args.model, "--json", "--depth", "16", "--batch", str(args.batch)]
+    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return next(case["tokens_per_s"] for case in report["cases"] if case["batch"] == args.batch)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hadal")
+    parser.add_argument("model")
+    parser.add_argument("--prompt-tokens", type=int, default=4096)
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--max-step-ms", type=int, default=1000)
+    parser.add_argument("--vocab", type=int, default=100000)
+    parser.add_argument("--only", choices=["warm", "gaps", "batch"])
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    rng = random.Random(1)
+    results = {}
+    for name, measure in (("warm", measure_warm), ("gaps", measure_gaps), ("batch", measure_batch)):
+        if args.only not in (None, name):
+            continue
+        server = Server(args.hadal, args.model, "--max-step-ms", args.max_step_ms, "--drain-seconds", 0)
+        try:
+            results[name] = measure(server, rng, args)
+        finally:
+            server.close()
+    if "batch" in results:
+        served, benched = results["batch"], bench_batch(args)
+        results["batch"] = {"served_tokens_per_s": served, "bench_tokens_per_s": benched, "share": served / benched}
+    if args.json:
+        print(json.dumps(results))
+        return 0
+    for name, values in results.items():
+        print(name)
+        for key, value in values.items():
+            print(f"  {key}: {value:.3f}" if isinstance(value, float) else f"  {key}: {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
