@@ -21,9 +21,10 @@ class DecoderLayer {
   DecoderLayer(const ModelConfig& config, const LayerWeights& weights, int layer_idx,
                Backend* backend);
 
-  // Advances activations->hidden for all tokens of the batch and stores their cache rows.
+  // Advances activations->hidden for all tokens of the batch and stores their cache rows. The
+  // choices of experts are counted in `load`; null: nowhere.
   void Forward(const ForwardBatch& batch, LatentCache* cache, Activations* activations,
-               ExpertLoad* load);
+               ExpertLoad* load = nullptr);
 
  private:
   const LayerWeights& weights_;

@@ -30,7 +30,7 @@ void FeedForward::Forward(int num_tokens, Activations* activations, ExpertLoad* 
     backend_->MatMul(gated, weights_.down, mixed);
   }
   RouteTokens(num_tokens, activations);
-  load->Count(layer_idx_, activations->expert_ids.Rows(0, num_tokens));
+  if (load != nullptr) load->Count(layer_idx_, activations->expert_ids.Rows(0, num_tokens));
   backend_->ExpertMlp(
       normed,
       {.gate = weights_.expert_gate, .up = weights_.expert_up, .down = weights_.expert_down},

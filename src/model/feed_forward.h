@@ -20,7 +20,8 @@ class FeedForward {
   FeedForward(const ModelConfig& config, const FeedForwardWeights& weights, int layer_idx,
               Backend* backend);
 
-  // hidden += feed_forward(normed) for the first num_tokens rows. Counts the choices of experts.
+  // hidden += feed_forward(normed) for the first num_tokens rows. The choices of experts are
+  // counted in `load`; null: nowhere.
   void Forward(int num_tokens, Activations* activations, ExpertLoad* load);
 
  private:
