@@ -77,8 +77,8 @@ std::optional<StoredModel> Describe(const std::string& org, const fs::path& fold
 
 std::string ModelStore::FolderOf(const RepoName& repo) const {
   std::string folder = root_ + "/" + repo.org + "/" + repo.name;
-  if (repo.revision != kMainRevision) folder += "@" + RevisionAsName(repo.revision);
-  return folder;
+  if (repo.revision == kMainRevision) return folder;
+  return fmt::format("{}@{}", folder, RevisionAsName(repo.revision));
 }
 
 std::optional<std::string> ModelStore::Find(const RepoName& repo) const {

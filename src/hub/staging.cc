@@ -40,7 +40,7 @@ void SyncFolder(const std::string& path) {
 
 std::string StagingFolder(const std::string& target) {
   const fs::path path(target);
-  return (path.parent_path() / ("." + path.filename().string() + kSuffix)).string();
+  return (path.parent_path() / fmt::format(".{}{}", path.filename().string(), kSuffix)).string();
 }
 
 bool IsStagingName(const std::string& name, std::string* target_name) {
