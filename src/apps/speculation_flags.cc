@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/name_flag.h"
 #include "batch/speculation.h"
 
 namespace hadal {
@@ -54,7 +55,8 @@ void AddSpeculationFlags(CLI::App* command, EngineOptions* options) {
           },
           "How to guess ahead: none, ngram (what followed the last words before), mtp (the\n"
           "model's own module), model (a smaller one)")
-      ->transform(CLI::CheckedTransformer(kDrafters))
+      ->transform(OneOf(kDrafters))
+      ->type_name("NAME")
       ->group(group);
   command
       ->add_option_function<int>(
@@ -69,14 +71,16 @@ void AddSpeculationFlags(CLI::App* command, EngineOptions* options) {
   command
       ->add_option("--spec-depth", options->speculation.is_adaptive,
                    "auto: as many as pay, none if none does; fixed: always --spec-tokens")
-      ->transform(CLI::CheckedTransformer(kDepths))
+      ->transform(OneOf(kDepths))
+      ->type_name("NAME")
       ->default_str("auto")
       ->group(group);
   command
       ->add_option("--spec-accept", options->speculation.acceptance,
                    "exact: the answer is the one without guesses; classic: another draw from the\n"
                    "same distribution (rejection sampling)")
-      ->transform(CLI::CheckedTransformer(kAcceptances))
+      ->transform(OneOf(kAcceptances))
+      ->type_name("NAME")
       ->default_str("exact")
       ->group(group);
   command
