@@ -69,9 +69,9 @@ std::vector<std::string> WarnOfScheme(const Checkpoint& checkpoint, const Packed
   std::vector<std::string> warnings;
   if (scheme.method == PackedMethod::kNone) return warnings;
   if (scheme.asks_for_activations) {
-    warnings.push_back(
+    warnings.push_back(fmt::format(
         "the configuration asks for rounded activations, which is not imitated: weights are used "
-        "as they are");
+        "as they are"));
   }
   int count = 0;
   std::string first;
