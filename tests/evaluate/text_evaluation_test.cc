@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +99,7 @@ TEST(EvaluateText, StoredLogitsStandInForTheModelThatMadeThem) {
 TEST(EvaluateText, RefusesWhatCannotBeCompared) {
   TextEvaluation evaluation = Alone("v3-f32");
   RunnerOptions tiny;
-  tiny.model_path = std::string(HADAL_SOURCE_DIR) + "/models/tiny";
+  tiny.model_path = fmt::format("{}/models/tiny", HADAL_SOURCE_DIR);
   evaluation.against = tiny;
   EXPECT_THAT(EvaluateText(evaluation, kWindows, nullptr).status().message(),
               HasSubstr("expected a vocabulary of 320 like the model's, found 4096"));

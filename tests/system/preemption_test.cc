@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -16,7 +17,7 @@ namespace {
 class PreemptionOnModels : public testing::TestWithParam<std::string> {};
 
 std::string PathOf(const std::string& name) {
-  return name == "tiny" ? std::string(HADAL_SOURCE_DIR) + "/models/tiny" : GoldenModelPath(name);
+  return name == "tiny" ? fmt::format("{}/models/tiny", HADAL_SOURCE_DIR) : GoldenModelPath(name);
 }
 
 GenerationRequest RandomRequest(uint64_t seed, int vocab_size) {
