@@ -12,10 +12,9 @@ void Mark(QuantizedMatrix* matrix) {
 void MarkLayer(LayerWeights* layer) {
   AttentionWeights& attention = layer->attention;
   FeedForwardWeights& feed_forward = layer->feed_forward;
-  for (QuantizedMatrix* matrix :
-       {&attention.q, &attention.q_a, &attention.q_b, &attention.kv_a, &attention.out,
-        &attention.indexer.q_b, &attention.indexer.k, &feed_forward.gate, &feed_forward.up,
-        &feed_forward.down}) {
+  for (QuantizedMatrix* matrix : {&attention.q, &attention.q_a, &attention.q_b, &attention.kv_a,
+                                  &attention.out, &attention.indexer.q_b, &attention.indexer.k,
+                                  &feed_forward.gate, &feed_forward.up, &feed_forward.down}) {
     Mark(matrix);
   }
   for (auto* experts :

@@ -37,7 +37,7 @@ class LocalRunner final : public ModelRunner {
   int max_step_tokens_, max_step_sequences_, max_logit_rows_;
   BatchBuilder builder_;
   Sampler sampler_;
-  DrafterSet drafters_;            // point to the model and the sampler
+  DrafterSet drafters_;  // point to the model and the sampler
   ReadCost read_cost_;
   std::atomic<bool> stop_{false};  // asked for by Interrupt, taken by Execute
 };
