@@ -215,9 +215,9 @@ TEST(ModelConfig, TheArchitectureStandsInForAMissingModelType) {
 }
 
 TEST(ModelConfig, QuantisationThatWeCannotReadIsRefusedByName) {
-  EXPECT_THAT(
-      Refusal(With(V3Config(), "quantization_config", {{"quant_method", "gptq"}})),
-      HasSubstr("quantization_config: quant_method: expected fp8 or hadal, found \"gptq\""));
+  EXPECT_THAT(Refusal(With(V3Config(), "quantization_config", {{"quant_method", "bitsandbytes"}})),
+              HasSubstr("quantization_config: quant_method: expected fp8, hadal, "
+                        "compressed-tensors, gptq or awq, found \"bitsandbytes\""));
   Json config = V3Config();
   config["quantization_config"]["weight_block_size"] = {64, 64};
   EXPECT_THAT(Refusal(config), HasSubstr("weight_block_size: expected [128, 128]"));

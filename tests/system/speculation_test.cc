@@ -199,7 +199,10 @@ TEST_P(SpeculationOnModels, GivesTheAnswersOfPlainDecoding) {
     const FullAnswer alone = AskAll(engine.get(), {requests[0]})[0];
     EXPECT_TRUE(alone == plain[0]) << "alone";
   }
-  EXPECT_GT(num_accepted, 0) << "hardly anything was accepted, so this shows nothing";
+  // The modules of golden models are random weights: whether they are ever right is luck.
+  const bool can_be_wrong_always =
+      GetParam().drafter == DrafterKind::kMtp && GetParam().model != "tiny";
+  EXPECT_GT(can_be_wrong_always ? num_rejected : num_accepted, 0) << "this shows nothing";
   // A model that guesses for itself is always right.
   if (GetParam().draft_model != GetParam().model) {
     EXPECT_GT(num_rejected, 0);
