@@ -403,7 +403,10 @@ Status FileReader::ReadModel(const object& model) {
 Result<TokenizerFile> FileReader::Read(std::string_view text) {
   simdjson::dom::parser parser;
   element document;
-  if (const simdjson::error_code error = parser.parse(text.data(), text.size()).get(document)) {
+  // An empty text may have no place, which the parser does not bear.
+  const simdjson::error_code error =
+      text.empty() ? simdjson::EMPTY : parser.parse(text.data(), text.size()).get(document);
+  if (error) {
     return Status::Corrupt(
         fmt::format("{}: expected JSON, found: {}", what_, simdjson::error_message(error)));
   }
