@@ -90,7 +90,8 @@ TEST(PrefixStore, FindsWhatWasWrittenAlsoAfterARestart) {
 
 TEST(PrefixStore, ClaimsABlockOnce) {
   StoreUnderTest test;
-  const PrefixBlock block = test.Block(FakePrompt(4), 0);
+  const std::vector<TokenId> tokens = FakePrompt(4);
+  const PrefixBlock block = test.Block(tokens, 0);
   EXPECT_FALSE(test.store->HasOrClaimed(block.key));
   EXPECT_TRUE(test.store->Claim(block.key));
   EXPECT_FALSE(test.store->Claim(block.key));
@@ -211,7 +212,8 @@ TEST(PrefixStore, DoesNotWriteAndDeleteInTurn) {
   StoreUnderTest test(2 * one);
   for (int round = 0; round < 4; ++round) {
     for (uint64_t seed = 0; seed < 3; ++seed) {
-      const PrefixBlock block = test.Block(FakePrompt(4, seed), 0);
+      const std::vector<TokenId> tokens = FakePrompt(4, seed);
+      const PrefixBlock block = test.Block(tokens, 0);
       if (test.store->Claim(block.key)) test.store->Write(block, Rows(1));
       test.store->Touch(PrefixKeys({}, FakePrompt(4, seed), kBlockTokens), 1);
       test.now_s += 10;
@@ -224,7 +226,8 @@ TEST(PrefixStore, DoesNotWriteAndDeleteInTurn) {
 // C098: budget smaller than one entry.
 TEST(PrefixStore, LeavesOutWhatIsLargerThanTheLimit) {
   StoreUnderTest test(50);
-  const PrefixBlock block = test.Block(FakePrompt(4), 0);
+  const std::vector<TokenId> tokens = FakePrompt(4);
+  const PrefixBlock block = test.Block(tokens, 0);
   ASSERT_TRUE(test.store->Claim(block.key));
   test.store->Write(block, Rows(1));
   EXPECT_TRUE(test.Files().empty());
