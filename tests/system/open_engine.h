@@ -36,10 +36,7 @@ struct Answer {
   }
 };
 
-inline Answer Collect(ResponseStream* stream) {
-  ResponseCollector collector(stream->num_choices());
-  collector.ReadAll(stream);
-  const CollectedChoice& choice = collector.choices()[0];
+inline Answer AnswerOf(const CollectedChoice& choice) {
   Answer answer;
   for (const SampledToken& token : choice.tokens) {
     answer.ids.push_back(token.token.value);
@@ -53,6 +50,12 @@ inline Answer Collect(ResponseStream* stream) {
   answer.cached_tokens = choice.end.usage.cached_tokens;
   EXPECT_NE(answer.finish, FinishReason::kError) << choice.end.error;
   return answer;
+}
+
+inline Answer Collect(ResponseStream* stream) {
+  ResponseCollector collector(stream->num_choices());
+  collector.ReadAll(stream);
+  return AnswerOf(collector.choices()[0]);
 }
 
 // All at once, so that they share steps.

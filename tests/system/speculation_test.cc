@@ -36,17 +36,7 @@ FullAnswer CollectAll(ResponseStream* stream) {
   collector.ReadAll(stream);
   FullAnswer full;
   for (const CollectedChoice& choice : collector.choices()) {
-    Answer& answer = full.choices.emplace_back();
-    for (const SampledToken& token : choice.tokens) {
-      answer.ids.push_back(token.token.value);
-      answer.logprob_bits.push_back(std::bit_cast<uint32_t>(token.logprob));
-    }
-    for (const TokenLogprob& top : choice.top_logprobs) {
-      answer.logprob_bits.push_back(static_cast<uint32_t>(top.token.value));
-      answer.logprob_bits.push_back(std::bit_cast<uint32_t>(top.logprob));
-    }
-    answer.finish = choice.end.finish;
-    EXPECT_NE(answer.finish, FinishReason::kError) << choice.end.error;
+    full.choices.push_back(AnswerOf(choice));
     full.texts.push_back(choice.content);
     full.usage.completion_tokens += choice.end.usage.completion_tokens;
     full.usage.accepted_prediction_tokens += choice.end.usage.accepted_prediction_tokens;
