@@ -22,16 +22,20 @@ BatchPlan PlanOf(int num_tokens) {
   return plan;
 }
 
-TEST(Traffic, OfOneTokenIsItsExpertsAndEverythingElseOnce) {
+RunnerOptions SmallModel() {
   RunnerOptions options;
   options.model_path = GoldenModelPath("v3-f32");
   options.num_threads = 2;
   options.cache_tokens = 256;
-  const LoadedModel loaded = LoadedModel::Load(options, {.max_logit_rows = 1}).value();
+  return options;
+}
+
+TEST(Traffic, OfOneTokenIsItsExpertsAndEverythingElseOnce) {
+  const LoadedModel loaded = LoadedModel::Load(SmallModel(), {.max_logit_rows = 1}).value();
   const ModelConfig& config = loaded.model->config();
   const StepCost cost =
       CostOfStep(config, loaded.model->weights(), {.cache_row_bytes = 4 * config.latent_dim()});
-  const std::unique_ptr<ModelRunner> runner = CreateRunner(options).value();
+  const std::unique_ptr<ModelRunner> runner = CreateRunner(SmallModel()).value();
   EXPECT_TRUE(runner->ExpertImbalance().empty());
   StepResult result;
   ASSERT_TRUE(runner->Execute(PlanOf(1), &result).ok());
@@ -48,14 +52,10 @@ TEST(Traffic, OfOneTokenIsItsExpertsAndEverythingElseOnce) {
 }
 
 TEST(Traffic, OfSeveralTokensReadsEachExpertOnce) {
-  RunnerOptions options;
-  options.model_path = GoldenModelPath("v3-f32");
-  options.num_threads = 2;
-  options.cache_tokens = 256;
-  const LoadedModel loaded = LoadedModel::Load(options, {.max_logit_rows = 1}).value();
+  const LoadedModel loaded = LoadedModel::Load(SmallModel(), {.max_logit_rows = 1}).value();
   const ModelConfig& config = loaded.model->config();
   const ReadCost cost = CountReadCost(loaded.model->weights(), 4 * config.latent_dim());
-  const std::unique_ptr<ModelRunner> runner = CreateRunner(options).value();
+  const std::unique_ptr<ModelRunner> runner = CreateRunner(SmallModel()).value();
   StepResult one, several;
   ASSERT_TRUE(runner->Execute(PlanOf(1), &one).ok());
   ASSERT_TRUE(runner->Execute(PlanOf(kNumTokens), &several).ok());
