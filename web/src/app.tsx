@@ -1,5 +1,5 @@
 // The page: which conversation is shown, what is being asked, and the keys.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ask, ApiError, modelName, requestBody, type AnswerPart } from './api.ts'
 import { Chat } from './chat.tsx'
 import { ServerView } from './server_view.tsx'
@@ -43,7 +43,8 @@ export function App() {
   latest.current = conversations
   const current = conversations.find((one) => one.id === currentId) ?? conversations[0]
 
-  useEffect(() => {
+  // Before the browser paints: the page is never seen in the colours that were not chosen.
+  useLayoutEffect(() => {
     if (theme === 'system') delete document.documentElement.dataset.theme
     else document.documentElement.dataset.theme = theme
     savePreference('theme', theme)
