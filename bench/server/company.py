@@ -104,7 +104,7 @@ def measure_batch(server, rng, args):
 def bench_batch(args):
     command = [args.hadal, "bench", args.model, "--json", "--depth", "16", "--batch", str(args.batch)]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return next(case["tokens_per_s"] for case in report["cases"] if case["batch"] == args.batch)
+    return next(result["tokens_per_s"] for result in report["results"] if result["what"] == "decode")
 
 
 def main():

@@ -111,6 +111,48 @@ struct ValueArgs {
   int64_t out_stride;
 };
 
+// Scores on rows of words, of which WordRowBytes() tells the layout.
+//   scores[q, j] = sum over groups g of (sum over i in g of query[q, i] * key[j, i]) *
+//                                       (key_scale[j, g] * (query_scale[q, g] * scale))
+// The inner sum is exact, the outer one is a chain of fused multiply-adds in ascending g, from
+// zero.
+struct WordScoreArgs {
+  const std::byte* queries;  // words up to kLargestFactorWord, rows query_bytes apart
+  int64_t query_bytes;
+  int query_cols;         // columns of a row of queries, of which the first `dim` are taken
+  int num_queries;        // at most kMaxWordQueries
+  const std::byte* keys;  // words up to kLargestWord, rows key_bytes apart
+  int64_t key_bytes;
+  int num_keys;  // at most kWordTile
+  int dim;
+  float scale;
+  float* scores;  // [num_queries, num_keys], rows score_stride apart
+  int64_t score_stride;
+};
+inline constexpr int kMaxWordQueries = 64;
+
+// Adds weighted values that are words. With g the group of column c, over all j < limits[q],
+//   factor[q, j] = weights[q, j] / max weights[q] * scale[j, g] / max scale[g] *
+//   kLargestFactorWord,
+//                  rounded to even,
+//   out[q, c] += (sum of factor[q, j] * value[j, c]) *
+//                (max weights[q] * max scale[g] / kLargestFactorWord).
+// The sum is exact, the rest one fused multiply-add; the divisions are multiplications with the
+// inverse, which is 0 for what is below 1e-30.
+struct WordValueArgs {
+  const float* weights;  // [num_queries, num_values], rows weight_stride apart; not negative
+  int64_t weight_stride;
+  int num_queries;          // at most kMaxWordQueries
+  const int32_t* limits;    // [num_queries]: 0 <= limits[q] <= num_values
+  const std::byte* values;  // words up to kLargestWord, rows value_bytes apart
+  int64_t value_bytes;
+  int value_cols;  // columns of a row of values, of which the first `dim` are taken
+  int num_values;  // at most kWordTile
+  int dim;
+  float* out;  // [num_queries, dim], rows out_stride apart
+  int64_t out_stride;
+};
+
 struct KernelTable {
   const char* name;
 
@@ -164,6 +206,18 @@ struct KernelTable {
   // group below 1e-30 is zero; NaN and infinity make the scale so.
   void (*store_cache_row[kNumCacheTypes])(const float* x, int cols, std::byte* row);
   void (*load_cache_row[kNumCacheTypes])(const std::byte* row, int cols, float* x);
+
+  // A row of words from floats. In each group of columns
+  //   scale = max |x| / largest,   word = x * (largest / max |x|) rounded to even;
+  // a group below 1e-30 is zero; NaN and infinity make the scale so.
+  void (*round_words)(const float* x, int cols, int largest, std::byte* row);
+  // A row of words from a row of the cache: of kQ8 its codes and scales; of kF32 rounded with
+  // kLargestWord; of kBF16 with powers of two as scales, of which the one above the group's largest
+  // magnitude is 4096, so that values of at least a sixteenth of it are exact.
+  void (*load_cache_words[kNumCacheTypes])(const std::byte* row, int cols, std::byte* word_row);
+
+  void (*word_scores)(const WordScoreArgs& args);
+  void (*word_values)(const WordValueArgs& args);
 
   // The largest of x[0 .. size). REQUIRES: size >= 1. NaN anywhere gives NaN.
   float (*max)(const float* x, int size);

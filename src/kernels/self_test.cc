@@ -208,6 +208,48 @@ void TryAttention(const KernelTable& kernels, Transcript* transcript) {
   transcript->push_back({"attention_values", out});
 }
 
+void TryAttentionWords(const KernelTable& kernels, Transcript* transcript) {
+  constexpr int kQueries = 7, kKeys = 50, kDim = 83, kValueDim = 70;
+  Random random;
+  const auto round = [&](int num_rows, int largest) {
+    const Floats x = random.Take(num_rows * kDim);
+    std::vector<std::byte> rows(static_cast<size_t>(num_rows * WordRowBytes(kDim)));
+    for (int r = 0; r < num_rows; ++r) {
+      kernels.round_words(x.data() + r * kDim, kDim, largest, rows.data() + r * WordRowBytes(kDim));
+    }
+    return rows;
+  };
+  const std::vector<std::byte> queries = round(kQueries, kLargestFactorWord);
+  const std::vector<std::byte> keys = round(kKeys, kLargestWord);
+  Floats scores(kQueries * kKeys), out(kQueries * kValueDim);
+  kernels.word_scores({.queries = queries.data(),
+                       .query_bytes = WordRowBytes(kDim),
+                       .query_cols = kDim,
+                       .num_queries = kQueries,
+                       .keys = keys.data(),
+                       .key_bytes = WordRowBytes(kDim),
+                       .num_keys = kKeys,
+                       .dim = kDim,
+                       .scale = 0.3f,
+                       .scores = scores.data(),
+                       .score_stride = kKeys});
+  transcript->push_back({"word_scores", scores});
+  for (float& score : scores) score = std::fabs(score);
+  const std::vector<int32_t> limits = {0, 1, 16, 33, 48, 49, 50};
+  kernels.word_values({.weights = scores.data(),
+                       .weight_stride = kKeys,
+                       .num_queries = kQueries,
+                       .limits = limits.data(),
+                       .values = keys.data(),
+                       .value_bytes = WordRowBytes(kDim),
+                       .value_cols = kDim,
+                       .num_values = kKeys,
+                       .dim = kValueDim,
+                       .out = out.data(),
+                       .out_stride = kValueDim});
+  transcript->push_back({"word_values", out});
+}
+
 void TryElementwise(const KernelTable& kernels, Transcript* transcript) {
   constexpr int kSize = 94;
   Random random;
@@ -246,6 +288,7 @@ Transcript TryAll(const KernelTable& kernels) {
   }
   TryCacheRows(kernels, &transcript);
   TryAttention(kernels, &transcript);
+  TryAttentionWords(kernels, &transcript);
   TryElementwise(kernels, &transcript);
   return transcript;
 }

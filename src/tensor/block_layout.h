@@ -129,7 +129,8 @@ constexpr int64_t TileBytes(const GroupShape& shape, int cols) {
 
 constexpr int NumTiles(int rows) { return (rows + kTileRows - 1) / kTileRows; }
 
-// How the rows of the latent cache are stored. Attention computes in float32 on all of them.
+// How the rows of the latent cache are stored. Attention computes in float32 on kF32, and on words
+// (below) of the others.
 enum class CacheType : uint8_t {
   kF32,
   kBF16,  // rounded to nearest, ties to even
@@ -137,6 +138,7 @@ enum class CacheType : uint8_t {
 };
 inline constexpr int kNumCacheTypes = 3;
 inline constexpr int kCacheGroup = 64;
+constexpr int NumCacheGroups(int cols) { return (cols + kCacheGroup - 1) / kCacheGroup; }
 
 // Bytes of a row of `cols` values. Of kQ8 the codes come first, then the scales.
 constexpr int64_t CacheRowBytes(CacheType type, int cols) {
@@ -147,9 +149,27 @@ constexpr int64_t CacheRowBytes(CacheType type, int cols) {
       return int64_t{2} * cols;
     case CacheType::kQ8:
       // The scales stand at a multiple of four.
-      return int64_t{(cols + 3) / 4 * 4} + int64_t{4} * ((cols + kCacheGroup - 1) / kCacheGroup);
+      return int64_t{(cols + 3) / 4 * 4} + int64_t{4} * NumCacheGroups(cols);
   }
   return 0;
+}
+
+// Rows of words, which attention multiplies where the cache is rounded: groups of kCacheGroup words
+// of 16 bits, the last one filled up with zeros, then a float32 scale for each. A value is word *
+// scale.
+//
+// The largest words are such that a sum over a group of columns, or over a tile of values, is
+// exact: 64 * 8191 * 4095 < 2^31.
+inline constexpr int kLargestWord = 4095;        // of keys and values
+inline constexpr int kLargestFactorWord = 8191;  // of queries, and of the weights of values
+inline constexpr int kWordTile = 64;             // keys, or values, that a kernel takes at most
+
+constexpr int64_t WordScalesOffset(int cols) {
+  return int64_t{2} * kCacheGroup * NumCacheGroups(cols);
+}
+// A multiple of 32.
+constexpr int64_t WordRowBytes(int cols) {
+  return (WordScalesOffset(cols) + int64_t{4} * NumCacheGroups(cols) + 31) / 32 * 32;
 }
 
 }  // namespace hadal

@@ -111,6 +111,19 @@ class RequestMaker {
   std::vector<TokenId> common_;
 };
 
+// Whatever the other requests are, n-grams are wrong where the prompt's phrase ends, and right once
+// the only token that can be drawn has been drawn some times.
+GenerationRequest WrongThenRight() {
+  GenerationRequest request;
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 24; ++i) prompt.push_back({20 + i % 6});
+  request.input = prompt;
+  request.max_tokens = 40;
+  request.ignore_eos = true;
+  request.sampling.logit_bias = {{TokenId{50}, 100.0f}};
+  return request;
+}
+
 struct Guesser {
   std::string model;
   DrafterKind drafter = DrafterKind::kNgram;
@@ -158,6 +171,7 @@ TEST_P(SpeculationOnModels, GivesTheAnswersOfPlainDecoding) {
     RequestMaker maker(has_text ? engine->tokenizer()->vocab_size() : engine->info().vocab_size,
                        has_text, seed);
     for (int i = 0; i < kNumRequests; ++i) requests.push_back(maker.Next());
+    requests.push_back(WrongThenRight());
     plain = AskAll(engine.get(), requests);
   }
 

@@ -20,6 +20,9 @@ class Carver {
     float* data = Take(rows * cols);
     return {data, static_cast<int>(rows), cols, cols};
   }
+  std::byte* TakeWordRows(int64_t rows, int cols) {
+    return reinterpret_cast<std::byte*>(Take(rows * WordRowBytes(cols) / 4));
+  }
   std::span<float> TakeSpan(int64_t count) {
     float* data = Take(count);
     return {data, data == nullptr ? 0 : static_cast<size_t>(count)};
@@ -44,7 +47,14 @@ Status AttentionScratch::Prepare(const BackendLimits& limits, int num_threads) {
           carver.TakeMatrix(kQueryTile, std::max(shape.v_head_dim, shape.kv_lora_rank));
       worker.keys = carver.TakeMatrix(kSpanPositions, shape.qk_head_dim());
       worker.values = carver.TakeMatrix(kSpanPositions, shape.v_head_dim);
-      worker.latents = carver.TakeMatrix(kSpanPositions, shape.latent_dim());
+      worker.latents = carver.TakeMatrix(kUnfoldTile, shape.latent_dim());
+      worker.query_words =
+          carver.TakeWordRows(kQueryTile, std::max(shape.latent_dim(), shape.qk_head_dim()));
+      worker.cache_words = carver.TakeWordRows(kWordTile, shape.latent_dim());
+      worker.unfold_words =
+          carver.TakeWordRows(shape.qk_nope_head_dim + shape.v_head_dim, shape.kv_lora_rank);
+      worker.key_words = carver.TakeWordRows(kSpanPositions, shape.qk_head_dim());
+      worker.value_words = carver.TakeWordRows(kSpanPositions, shape.v_head_dim);
       worker.running = carver.TakeMatrix(limits.max_step_tokens, shape.v_head_dim);
       worker.max = carver.TakeSpan(limits.max_step_tokens);
       worker.sum = carver.TakeSpan(limits.max_step_tokens);

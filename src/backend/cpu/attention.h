@@ -5,6 +5,10 @@
 // sum of exponentials, weighted values) that depends on the query and the span alone; partials are
 // merged in the order of the spans. How spans, heads and queries are given to threads therefore
 // changes no bit.
+//
+// On a float32 cache all of it is float32. On a rounded cache the products of scores and of
+// weighted values are on words (kernel_table.h), which add at most 2e-4 of a group's largest value
+// to the error of the cache itself.
 #pragma once
 
 #include <span>
@@ -28,16 +32,24 @@ class AttentionScratch {
   static constexpr int kQueryTile = 64;
   // Heads that one thread attends together in the absorbed form.
   static constexpr int kHeadTile = 16;
+  // Latents that are unfolded together.
+  static constexpr int kUnfoldTile = kWordTile;
   // Tokens whose queries are folded together in the absorbed form.
   static constexpr int kTokenTile = 32;
 
   struct Worker {
     FloatMatrix scores;    // [kQueryTile, kSpanPositions]
     FloatMatrix span_out;  // [kQueryTile, max(v_head_dim, kv_lora_rank)]
-    FloatMatrix keys;      // [kSpanPositions, qk_head_dim]
-    FloatMatrix values;    // [kSpanPositions, v_head_dim]
-    FloatMatrix
-        latents;  // [kSpanPositions, latent_dim]: rows that are gathered or brought to float32
+    FloatMatrix keys;      // [kSpanPositions, qk_head_dim], expanded form
+    FloatMatrix values;    // [kSpanPositions, v_head_dim], expanded form
+    FloatMatrix latents;   // [kUnfoldTile, latent_dim]: rows that are unfolded
+    // Rows of words: of queries [kQueryTile], of the cache [kWordTile], of UK and UV of a head, of
+    // unfolded keys and values [kSpanPositions].
+    std::byte* query_words = nullptr;
+    std::byte* cache_words = nullptr;
+    std::byte* unfold_words = nullptr;
+    std::byte* key_words = nullptr;
+    std::byte* value_words = nullptr;
     FloatMatrix running;  // [max_step_tokens, v_head_dim]: weighted values so far, expanded form
     std::span<float> max, sum;                 // [max_step_tokens]
     std::vector<const std::byte*> cache_rows;  // [kSpanPositions]

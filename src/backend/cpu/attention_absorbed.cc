@@ -91,14 +91,14 @@ class AbsorbedAttention {
     }
   }
 
-  // Tiles of 64 rows, or nothing where the rows are floats already.
-  CachedRows CachedRowsOf(Worker* worker) const {
+  // Nothing where the rows are floats.
+  WordSource WordsOf(Worker* worker) const {
     if (args_.cache.type == CacheType::kF32) return {};
-    return {.type = args_.cache.type,
-            .rows = worker->cache_rows.data(),
-            .cols = args_.cache.cols,
-            .tile = worker->latents.data,
-            .tile_rows = worker->value_rows.data()};
+    return {.queries = worker->query_words,
+            .cache_rows = worker->cache_rows.data(),
+            .type = args_.cache.type,
+            .cache_cols = args_.cache.cols,
+            .tile = worker->cache_words};
   }
 
   int FirstHead(int unit) const {
@@ -130,7 +130,7 @@ class AbsorbedAttention {
                           .limits = worker->limits.data(),
                           .keys = worker->key_rows.data(),
                           .values = worker->key_rows.data(),
-                          .cached = CachedRowsOf(worker),
+                          .words = WordsOf(worker),
                           .num_keys = count,
                           .key_dim = shape_.latent_dim(),
                           .value_dim = shape_.kv_lora_rank,

@@ -12,174 +12,230 @@ namespace {
 
 using Worker = AttentionScratch::Worker;
 
-// Rows [slot, slot + count) of the cache as floats; where they are none, in the worker's scratch.
-ConstFloatMatrix LatentsOf(const KernelTable& kernels, CacheRows cache, int slot, int count,
-                           Worker* worker) {
-  if (cache.type == CacheType::kF32) return {cache.floats(slot), count, cache.cols, cache.cols};
-  for (int r = 0; r < count; ++r) {
-    kernels.load_cache_row[static_cast<size_t>(cache.type)](cache.row_data(slot + r), cache.cols,
-                                                            worker->latents.row_data(r));
+// One head of one range on one thread.
+class ExpandedHead {
+ public:
+  ExpandedHead(const KernelTable& kernels, const LatentAttentionArgs& args,
+               const AttentionRange& range, int head, Worker* worker)
+      : kernels_(kernels),
+        args_(args),
+        shape_(args.shape),
+        range_(range),
+        head_(head),
+        worker_(worker) {
+    if (has_words()) RoundUnfoldWeights();
   }
-  return worker->latents.Rows(0, count);
-}
 
-// keys[s] = [UK_h c_s ; kr_s] and values[s] = UV_h c_s for `count` latents that follow each other
-// from `latents`, into rows [first, first + count) of the worker's span.
-void UnfoldLatents(const KernelTable& kernels, const LatentAttentionArgs& args, int head,
-                   ConstFloatMatrix latents, int first, Worker* worker) {
-  const HeadShape& shape = args.shape;
-  const int head_row = head * (shape.qk_nope_head_dim + shape.v_head_dim);
-  const auto format = static_cast<size_t>(args.kv_b.format);
-  MatMulArgs product = {.x = latents.data,
-                        .x_stride = latents.stride,
-                        .num_rows = latents.rows,
-                        .weights = KernelRows(args.kv_b, head_row),
-                        .num_outputs = shape.qk_nope_head_dim,
-                        .out = worker->keys.row_data(first),
-                        .out_stride = worker->keys.stride,
-                        .accumulate = false};
-  kernels.matmul[format](product);
-  product.weights = KernelRows(args.kv_b, head_row + shape.qk_nope_head_dim);
-  product.num_outputs = shape.v_head_dim;
-  product.out = worker->values.row_data(first);
-  product.out_stride = worker->values.stride;
-  kernels.matmul[format](product);
-  for (int r = 0; r < latents.rows; ++r) {
-    std::copy_n(latents.row_data(r) + shape.kv_lora_rank, shape.qk_rope_head_dim,
-                worker->keys.row_data(first + r) + shape.qk_nope_head_dim);
-  }
-}
-
-void PointAtUnfoldedRows(int count, Worker* worker) {
-  for (int s = 0; s < count; ++s) {
-    worker->key_rows[static_cast<size_t>(s)] = worker->keys.row_data(s);
-    worker->value_rows[static_cast<size_t>(s)] = worker->values.row_data(s);
-  }
-}
-
-void ClearRunning(int count, Worker* worker) {
-  std::fill_n(worker->sum.begin(), count, 0.0f);
-  for (int q = 0; q < count; ++q) {
-    std::fill_n(worker->running.row_data(q), worker->running.cols, 0.0f);
-  }
-}
-
-// Attends queries [first, first + count) of the range to the unfolded span and merges. limits are
-// in the worker.
-void AttendQueries(const KernelTable& kernels, const LatentAttentionArgs& args,
-                   const AttentionRange& range, int head, int first, int count, int num_keys,
-                   Worker* worker) {
-  const HeadShape& shape = args.shape;
-  float span_max[AttentionScratch::kQueryTile];
-  float span_sum[AttentionScratch::kQueryTile];
-  AttendSpan(kernels, {.queries = args.queries.row_data(range.token_begin + first) +
-                                  head * shape.qk_head_dim(),
-                       .query_stride = args.queries.stride,
-                       .num_queries = count,
-                       .limits = worker->limits.data(),
-                       .keys = worker->key_rows.data(),
-                       .values = worker->value_rows.data(),
-                       .cached = {},
-                       .num_keys = num_keys,
-                       .key_dim = shape.qk_head_dim(),
-                       .value_dim = shape.v_head_dim,
-                       .scale = args.scale,
-                       .scores = worker->scores.data,
-                       .score_stride = worker->scores.stride,
-                       .out = worker->span_out.data,
-                       .out_stride = worker->span_out.stride,
-                       .max = span_max,
-                       .sum = span_sum});
-  for (int q = 0; q < count; ++q) {
-    MergeSpan(kernels, span_max[q], span_sum[q], worker->span_out.row_data(q), shape.v_head_dim,
-              &worker->max[static_cast<size_t>(first + q)],
-              &worker->sum[static_cast<size_t>(first + q)], worker->running.row_data(first + q));
-  }
-}
-
-void WriteOut(const KernelTable& kernels, const LatentAttentionArgs& args, int first_token,
-              int count, int head, Worker* worker) {
-  const int dim = args.shape.v_head_dim;
-  for (int q = 0; q < count; ++q) {
-    float* out = args.out.row_data(first_token + q) + head * dim;
-    std::copy_n(worker->running.row_data(q), dim, out);
-    kernels.scale(out, 1.0f / worker->sum[static_cast<size_t>(q)], dim);
-  }
-}
-
-void AttendDenseHead(const KernelTable& kernels, const LatentAttentionArgs& args,
-                     const AttentionRange& range, int head, Worker* worker) {
-  const int end = range.first_position + range.num_tokens;
-  ClearRunning(range.num_tokens, worker);
-  for (int span = 0; span < end; span += kSpanPositions) {
-    const int num_keys = std::min(kSpanPositions, end - span);
-    for (int done = 0; done < num_keys;) {
-      const int position = span + done;
-      const int offset = position % args.block_tokens;
-      const int count = std::min(args.block_tokens - offset, num_keys - done);
-      const int slot =
-          range.block_ids[static_cast<size_t>(position / args.block_tokens)] * args.block_tokens +
-          offset;
-      UnfoldLatents(kernels, args, head, LatentsOf(kernels, args.cache, slot, count, worker), done,
-                    worker);
-      done += count;
-    }
-    PointAtUnfoldedRows(num_keys, worker);
-    for (int first = 0; first < range.num_tokens; first += AttentionScratch::kQueryTile) {
-      const int count = std::min(AttentionScratch::kQueryTile, range.num_tokens - first);
-      if (range.first_position + first + count <= span) continue;  // all before this span
-      for (int q = 0; q < count; ++q) {
-        const int seen = range.first_position + first + q + 1 - span;
-        worker->limits[static_cast<size_t>(q)] = std::clamp(seen, 0, num_keys);
+  void AttendDense() {
+    const int end = range_.first_position + range_.num_tokens;
+    ClearRunning(range_.num_tokens);
+    for (int span = 0; span < end; span += kSpanPositions) {
+      const int num_keys = std::min(kSpanPositions, end - span);
+      UnfoldSpan(num_keys, [&](int s) { return span + s; });
+      for (int first = 0; first < range_.num_tokens; first += AttentionScratch::kQueryTile) {
+        const int count = std::min(AttentionScratch::kQueryTile, range_.num_tokens - first);
+        if (range_.first_position + first + count <= span) continue;  // all before this span
+        for (int q = 0; q < count; ++q) {
+          const int seen = range_.first_position + first + q + 1 - span;
+          worker_->limits[static_cast<size_t>(q)] = std::clamp(seen, 0, num_keys);
+        }
+        AttendQueries(range_.token_begin + first, first, count, num_keys);
       }
-      AttendQueries(kernels, args, range, head, first, count, num_keys, worker);
     }
+    WriteOut(range_.token_begin, range_.num_tokens);
   }
-  WriteOut(kernels, args, range.token_begin, range.num_tokens, head, worker);
-}
 
-// One token's selection: its latents are gathered and unfolded for this token alone. Dear, and
-// right: the absorbed form is the one to use for sparse attention.
-void AttendSparseToken(const KernelTable& kernels, const LatentAttentionArgs& args,
-                       const AttentionRange& range, int head, int token, Worker* worker) {
-  const int row = range.token_begin + token;
-  const int total = args.selection->counts[static_cast<size_t>(row)];
-  const int32_t* positions = args.selection->positions.row_data(row);
-  ClearRunning(1, worker);
-  AttentionRange one = range;
-  one.token_begin = row;
-  for (int span = 0; span < total; span += kSpanPositions) {
-    const int num_keys = std::min(kSpanPositions, total - span);
-    for (int s = 0; s < num_keys; ++s) {
-      const int position = positions[span + s];
-      const int slot =
-          range.block_ids[static_cast<size_t>(position / args.block_tokens)] * args.block_tokens +
-          position % args.block_tokens;
-      kernels.load_cache_row[static_cast<size_t>(args.cache.type)](
-          args.cache.row_data(slot), args.cache.cols, worker->latents.row_data(s));
+  // One token's selection: its latents are gathered and unfolded for this token alone. Dear, and
+  // right: the absorbed form is the one to use for sparse attention.
+  void AttendSparseToken(int token) {
+    const int row = range_.token_begin + token;
+    const int total = args_.selection->counts[static_cast<size_t>(row)];
+    const int32_t* positions = args_.selection->positions.row_data(row);
+    ClearRunning(1);
+    for (int span = 0; span < total; span += kSpanPositions) {
+      const int num_keys = std::min(kSpanPositions, total - span);
+      UnfoldSpan(num_keys, [&](int s) { return positions[span + s]; });
+      worker_->limits[0] = num_keys;
+      AttendQueries(row, 0, 1, num_keys);
     }
-    const FloatMatrix gathered = worker->latents.Rows(0, num_keys);
-    UnfoldLatents(kernels, args, head, gathered, 0, worker);
-    PointAtUnfoldedRows(num_keys, worker);
-    worker->limits[0] = num_keys;
-    AttendQueries(kernels, args, one, head, 0, 1, num_keys, worker);
+    WriteOut(row, 1);
   }
-  WriteOut(kernels, args, row, 1, head, worker);
-}
+
+ private:
+  bool has_words() const { return args_.cache.type != CacheType::kF32; }
+
+  // Rows of UK_h, then of UV_h.
+  int num_unfold_rows() const { return shape_.qk_nope_head_dim + shape_.v_head_dim; }
+  int first_unfold_row() const { return head_ * num_unfold_rows(); }
+  int64_t unfold_row_bytes() const { return WordRowBytes(shape_.kv_lora_rank); }
+
+  void RoundUnfoldWeights() {
+    const WeightRows weights = KernelRows(args_.kv_b, 0);
+    const auto format = static_cast<size_t>(args_.kv_b.format);
+    for (int r = 0; r < num_unfold_rows(); ++r) {
+      kernels_.decode_row[format](weights, first_unfold_row() + r, worker_->latents.row_data(0));
+      kernels_.round_words(worker_->latents.row_data(0), shape_.kv_lora_rank, kLargestWord,
+                           worker_->unfold_words + r * unfold_row_bytes());
+    }
+  }
+
+  // Keys and values of the positions position_of(0 .. count).
+  template <class PositionOf>
+  void UnfoldSpan(int count, const PositionOf& position_of) {
+    for (int first = 0; first < count; first += AttentionScratch::kUnfoldTile) {
+      const int num = std::min(AttentionScratch::kUnfoldTile, count - first);
+      const auto row_of = [&](int r) {
+        return args_.cache.row_data(SlotOf(position_of(first + r)));
+      };
+      const auto type = static_cast<size_t>(args_.cache.type);
+      for (int r = 0; r < num; ++r) {
+        kernels_.load_cache_row[type](row_of(r), args_.cache.cols, worker_->latents.row_data(r));
+        if (!has_words()) continue;
+        kernels_.load_cache_words[type](row_of(r), args_.cache.cols,
+                                        worker_->cache_words + r * WordRowBytes(args_.cache.cols));
+      }
+      // Floats that become words are over with the tile, and stay in the near caches.
+      const int row = has_words() ? 0 : first;
+      has_words() ? UnfoldWords(num) : UnfoldFloats(row, num);
+      for (int r = 0; r < num; ++r) {
+        std::copy_n(worker_->latents.row_data(r) + shape_.kv_lora_rank, shape_.qk_rope_head_dim,
+                    worker_->keys.row_data(row + r) + shape_.qk_nope_head_dim);
+      }
+      if (has_words()) RoundTile(first, num);
+    }
+    for (int s = 0; s < count && !has_words(); ++s) {
+      worker_->key_rows[static_cast<size_t>(s)] = worker_->keys.row_data(s);
+      worker_->value_rows[static_cast<size_t>(s)] = worker_->values.row_data(s);
+    }
+  }
+
+  int SlotOf(int position) const {
+    return range_.block_ids[static_cast<size_t>(position / args_.block_tokens)] *
+               args_.block_tokens +
+           position % args_.block_tokens;
+  }
+
+  // Rows [first, first + num) of the span, but for the rotated part of the keys: UK_h c_s and
+  // UV_h c_s for the worker's latents.
+  void UnfoldFloats(int first, int num) {
+    MatMulArgs product = {.x = worker_->latents.data,
+                          .x_stride = worker_->latents.stride,
+                          .num_rows = num,
+                          .weights = KernelRows(args_.kv_b, first_unfold_row()),
+                          .num_outputs = shape_.qk_nope_head_dim,
+                          .out = worker_->keys.row_data(first),
+                          .out_stride = worker_->keys.stride,
+                          .accumulate = false};
+    const auto format = static_cast<size_t>(args_.kv_b.format);
+    kernels_.matmul[format](product);
+    product.weights = KernelRows(args_.kv_b, first_unfold_row() + shape_.qk_nope_head_dim);
+    product.num_outputs = shape_.v_head_dim;
+    product.out = worker_->values.row_data(first);
+    product.out_stride = worker_->values.stride;
+    kernels_.matmul[format](product);
+  }
+
+  // The same into the first rows, for the worker's latents as words: the products of a row of UK_h
+  // with latents are scores of a key.
+  void UnfoldWords(int num) {
+    UnfoldPart(0, shape_.qk_nope_head_dim, num, worker_->keys);
+    UnfoldPart(shape_.qk_nope_head_dim, shape_.v_head_dim, num, worker_->values);
+  }
+  void UnfoldPart(int first_row, int num_rows, int num, FloatMatrix out) {
+    for (int done = 0; done < num_rows; done += kWordTile) {
+      kernels_.word_scores({.queries = worker_->cache_words,
+                            .query_bytes = WordRowBytes(args_.cache.cols),
+                            .query_cols = args_.cache.cols,
+                            .num_queries = num,
+                            .keys = worker_->unfold_words + (first_row + done) * unfold_row_bytes(),
+                            .key_bytes = unfold_row_bytes(),
+                            .num_keys = std::min(kWordTile, num_rows - done),
+                            .dim = shape_.kv_lora_rank,
+                            .scale = 1.0f,
+                            .scores = out.data + done,
+                            .score_stride = out.stride});
+    }
+  }
+
+  // The first `num` rows of floats into rows [first, first + num) of words.
+  void RoundTile(int first, int num) {
+    for (int r = 0; r < num; ++r) {
+      kernels_.round_words(worker_->keys.row_data(r), shape_.qk_head_dim(), kLargestWord,
+                           worker_->key_words + (first + r) * WordRowBytes(shape_.qk_head_dim()));
+      kernels_.round_words(worker_->values.row_data(r), shape_.v_head_dim, kLargestWord,
+                           worker_->value_words + (first + r) * WordRowBytes(shape_.v_head_dim));
+    }
+  }
+
+  WordSource Words() const {
+    if (!has_words()) return {};
+    return {.queries = worker_->query_words,
+            .keys = worker_->key_words,
+            .values = worker_->value_words};
+  }
+
+  void ClearRunning(int count) {
+    std::fill_n(worker_->sum.begin(), count, 0.0f);
+    for (int q = 0; q < count; ++q) {
+      std::fill_n(worker_->running.row_data(q), worker_->running.cols, 0.0f);
+    }
+  }
+
+  // Attends `count` queries, rows from `row` on, to the unfolded span and merges with what the
+  // worker has of them, rows from `first` on. limits are in the worker.
+  void AttendQueries(int row, int first, int count, int num_keys) {
+    float span_max[AttentionScratch::kQueryTile];
+    float span_sum[AttentionScratch::kQueryTile];
+    AttendSpan(kernels_, {.queries = args_.queries.row_data(row) + head_ * shape_.qk_head_dim(),
+                          .query_stride = args_.queries.stride,
+                          .num_queries = count,
+                          .limits = worker_->limits.data(),
+                          .keys = worker_->key_rows.data(),
+                          .values = worker_->value_rows.data(),
+                          .words = Words(),
+                          .num_keys = num_keys,
+                          .key_dim = shape_.qk_head_dim(),
+                          .value_dim = shape_.v_head_dim,
+                          .scale = args_.scale,
+                          .scores = worker_->scores.data,
+                          .score_stride = worker_->scores.stride,
+                          .out = worker_->span_out.data,
+                          .out_stride = worker_->span_out.stride,
+                          .max = span_max,
+                          .sum = span_sum});
+    for (int q = 0; q < count; ++q) {
+      const auto running = static_cast<size_t>(first + q);
+      MergeSpan(kernels_, span_max[q], span_sum[q], worker_->span_out.row_data(q),
+                shape_.v_head_dim, &worker_->max[running], &worker_->sum[running],
+                worker_->running.row_data(first + q));
+    }
+  }
+
+  void WriteOut(int first_row, int count) {
+    const int dim = shape_.v_head_dim;
+    for (int q = 0; q < count; ++q) {
+      float* out = args_.out.row_data(first_row + q) + head_ * dim;
+      std::copy_n(worker_->running.row_data(q), dim, out);
+      kernels_.scale(out, 1.0f / worker_->sum[static_cast<size_t>(q)], dim);
+    }
+  }
+
+  const KernelTable& kernels_;
+  const LatentAttentionArgs& args_;
+  const HeadShape& shape_;
+  const AttentionRange& range_;
+  const int head_;
+  Worker* const worker_;
+};
 
 }  // namespace
 
 void AttendExpanded(const KernelTable& kernels, const LatentAttentionArgs& args,
                     const AttentionRange& range, ThreadPool* pool, AttentionScratch* scratch) {
-  pool->ParallelFor(args.shape.num_heads, [&](int head, int worker_idx) {
-    Worker* worker = &scratch->worker(worker_idx);
-    if (!range.is_sparse) {
-      AttendDenseHead(kernels, args, range, head, worker);
-      return;
-    }
-    for (int token = 0; token < range.num_tokens; ++token) {
-      AttendSparseToken(kernels, args, range, head, token, worker);
-    }
+  pool->ParallelFor(args.shape.num_heads, [&](int head, int worker) {
+    ExpandedHead expanded(kernels, args, range, head, &scratch->worker(worker));
+    if (!range.is_sparse) return expanded.AttendDense();
+    for (int token = 0; token < range.num_tokens; ++token) expanded.AttendSparseToken(token);
   });
 }
 

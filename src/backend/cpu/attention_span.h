@@ -10,15 +10,19 @@
 
 namespace hadal {
 
-// Rows of a cache that are not float32, as keys and values at once: brought to float32 a tile at a
-// time.
-struct CachedRows {
-  static constexpr int kTileRows = 64;
+// Keys and values as words (WordRowBytes() tells the layout), brought there a tile at a time from
+// rows of a rounded cache, which are keys and values at once, or made before.
+struct WordSource {
+  std::byte* queries =
+      nullptr;  // scratch: kMaxQueries rows of key_dim words; null: floats are used
+
+  const std::byte* const* cache_rows = nullptr;  // null: `keys` and `values` are there
   CacheType type = CacheType::kF32;
-  const std::byte* const* rows = nullptr;  // null: none
-  int cols = 0;
-  float* tile = nullptr;              // scratch [kTileRows, cols]
-  const float** tile_rows = nullptr;  // scratch [kTileRows]
+  int cache_cols = 0;
+  std::byte* tile = nullptr;  // scratch: kWordTile rows of cache_cols words
+
+  const std::byte* keys = nullptr;    // [num_keys] rows of key_dim words
+  const std::byte* values = nullptr;  // [num_keys] rows of value_dim words
 };
 
 // Queries against the keys and values of one span. Query q sees the first limits[q] of them.
@@ -27,9 +31,9 @@ struct SpanArgs {
   int64_t query_stride;
   int num_queries;
   const int32_t* limits;
-  const float* const* keys;    // unused with `cached`
-  const float* const* values;  // unused with `cached`
-  CachedRows cached;
+  const float* const* keys;    // unused with `words`
+  const float* const* values;  // unused with `words`
+  WordSource words;
   int num_keys;
   int key_dim, value_dim;
   float scale;
@@ -42,7 +46,7 @@ struct SpanArgs {
 };
 
 // REQUIRES: num_queries <= kMaxQueries.
-inline constexpr int kMaxQueries = 64;
+inline constexpr int kMaxQueries = kMaxWordQueries;
 void AttendSpan(const KernelTable& kernels, const SpanArgs& args);
 
 // Adds the partial (max, sum, out) of the next span to a running one of `dim` values.

@@ -22,6 +22,8 @@ void AddGrouped(KernelTable* table);
 void AddRoundRow(KernelTable* table);
 void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);
+void AddWordRows(KernelTable* table);
+void AddAttentionWords(KernelTable* table);
 void AddElementwise(KernelTable* table);
 
 }  // namespace hadal::avx2

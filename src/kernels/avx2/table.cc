@@ -12,6 +12,8 @@ KernelTable Avx2Kernels(KernelTable base) {
   avx2::AddRoundRow(&table);
   avx2::AddCacheRows(&table);
   avx2::AddAttention(&table);
+  avx2::AddWordRows(&table);
+  avx2::AddAttentionWords(&table);
   avx2::AddElementwise(&table);
   return table;
 }

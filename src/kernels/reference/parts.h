@@ -9,6 +9,7 @@ void AddProducts(KernelTable* table);
 void AddGrouped(KernelTable* table);
 void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);
+void AddAttentionWords(KernelTable* table);
 void AddElementwise(KernelTable* table);
 
 }  // namespace hadal::reference

@@ -10,6 +10,7 @@ KernelTable ReferenceKernels() {
   reference::AddGrouped(&table);
   reference::AddCacheRows(&table);
   reference::AddAttention(&table);
+  reference::AddAttentionWords(&table);
   reference::AddElementwise(&table);
   return table;
 }
