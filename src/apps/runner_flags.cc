@@ -53,7 +53,7 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
   command
       ->add_option("--form", options->attention_form,
                    "Form of attention: absorbed, expanded, or auto (prompts expanded, generated "
-                   "tokens absorbed)")
+                   "tokens absorbed; a server with --max-step-ms: absorbed)")
       ->transform(OneOf(kForms))
       ->type_name("NAME");
   command

@@ -116,7 +116,12 @@ class Loader {
  private:
   void Load(const ServeFlags& flags, ApiHandler* handler, HttpServer* server) {
     try {
-      Result<std::unique_ptr<Engine>> engine = OpenEngine(flags.engine, flags.layout);
+      EngineOptions options = flags.engine;
+      // Steps that are cut to a time must not cost as much as their context is long.
+      AttentionForm* form = &options.runner.attention_form;
+      if (*form == AttentionForm::kAuto && options.max_step_ms > 0)
+        *form = AttentionForm::kAbsorbed;
+      Result<std::unique_ptr<Engine>> engine = OpenEngine(options, flags.layout);
       if (engine.ok()) {
         engine_ = std::move(engine).value();
         engine_->SetReadLimit(MeasureReadLimit(flags.engine.runner.num_threads));

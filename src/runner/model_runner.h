@@ -29,7 +29,9 @@ enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
 enum class WeightMemory { kAuto, kMapped, kCopied };
 
 // Which derivation of attention computes a token (specification, 3.3 and 3.7). kAuto: expanded for
-// tokens of a prompt, absorbed for tokens that were generated, whoever shares the step.
+// tokens of a prompt, absorbed for tokens that were generated, whoever shares the step. Expanding
+// costs a step as much as its context is long, however few tokens it reads: worth it where prompts
+// are read in chunks of hundreds, too dear where chunks are cut so that others need not wait.
 enum class AttentionForm { kAuto, kAbsorbed, kExpanded };
 
 // What products with INT8 and INT4 weights take: inputs rounded to bytes, or as they are, which is

@@ -30,6 +30,9 @@ class KeyBuilder {
   Hash128 key_;
 };
 
+// Counts up whenever the same model, kernels and options begin to give rows with other bits.
+constexpr uint64_t kComputation = 2;
+
 void AddFile(const std::string& path, KeyBuilder* key) {
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) return;
@@ -43,6 +46,7 @@ void AddFile(const std::string& path, KeyBuilder* key) {
 Hash128 RowsKey(const Checkpoint& checkpoint, const RunnerOptions& options,
                 std::string_view kernels_name, int64_t block_bytes) {
   KeyBuilder key;
+  key.Add(kComputation);
   key.Add(DumpJson(checkpoint.config()));
   key.Add(kernels_name);
   key.Add(static_cast<uint64_t>(options.attention_form));

@@ -6,7 +6,7 @@
 namespace hadal {
 namespace {
 
-constexpr double kEvenDepth = 16384;  // see PromptWork
+constexpr double kEvenDepth = 4096;  // see PromptWork
 
 // New measurements against old ones. One that is far off counts as at most this much off: a
 // machine that was busy elsewhere for a moment should not close the door for long.

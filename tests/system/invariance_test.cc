@@ -160,6 +160,42 @@ TEST_P(Invariance, PromptsReadOneTokenAtATimeGiveTheSameBits) {
   EXPECT_TRUE(AskAlone(whole.get(), request) == AskAlone(single.get(), request));
 }
 
+// In the absorbed form an answer is computed as a prompt would be: the next turn, which holds it,
+// finds it in the cache and gets the bits that a cold cache gives.
+TEST(AbsorbedForm, SameBitsInAnyChunksAndWithTheAnswerOfTheLastTurnInTheCache) {
+  for (const CacheFormat cache : {CacheFormat::kF32, CacheFormat::kBF16}) {
+    RunnerOptions options = {.model_path = ModelPath("tiny"),
+                             .num_threads = 2,
+                             .attention_form = AttentionForm::kAbsorbed,
+                             .cache_format = cache};
+    GenerationRequest request = RandomRequests(256, 5)[1];
+    std::vector<TokenId> prompt;
+    for (int i = 0; i < 150; ++i) prompt.push_back({(i * 31 + i / 7) % 250});
+    request.input = prompt;
+    request.max_tokens = 100;
+    const std::unique_ptr<Engine> engine = OpenEngine(options);
+    ASSERT_NE(engine, nullptr);
+    const Answer first = AskAlone(engine.get(), request);
+    ASSERT_EQ(first.ids.size(), 100u);
+
+    GenerationRequest next = request;
+    for (const auto id : first.ids) prompt.push_back(TokenId{id});
+    for (int i = 0; i < 30; ++i) prompt.push_back({i + 40});
+    next.input = prompt;
+    next.max_tokens = 10;
+    const Answer warm = AskAlone(engine.get(), next);
+    EXPECT_GE(warm.cached_tokens, 192) << "the answer is not found again";
+    for (const int chunk : {3, 64, 512}) {
+      options.max_step_tokens = chunk;
+      options.max_step_sequences = 1;
+      options.num_threads = 1;
+      const std::unique_ptr<Engine> cold = OpenEngine(options);
+      ASSERT_NE(cold, nullptr);
+      EXPECT_TRUE(AskAlone(cold.get(), next) == warm) << "chunks of " << chunk;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                          testing::Values("tiny", "tiny-bf16-cache", "tiny-q8-cache", "int8", "int4",
                                          "int4-zero", "v2-lite-f32", "v2-group-f16", "v3-fp8",

@@ -39,7 +39,7 @@ class Carver {
 Status AttentionScratch::Prepare(const BackendLimits& limits, int num_threads) {
   const HeadShape& shape = limits.shape;
   workers_.resize(static_cast<size_t>(num_threads));
-  num_partial_rows = std::max(4 * num_threads * kHeadTile, 16 * kHeadTile);
+  num_partial_rows = std::max(4 * num_threads, 16) * kQueryTile;
   const auto carve = [&](Carver carver) {
     for (Worker& worker : workers_) {
       worker.scores = carver.TakeMatrix(kQueryTile, kSpanPositions);

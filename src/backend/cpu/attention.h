@@ -30,8 +30,6 @@ class AttentionScratch {
 
   // Queries that are attended together: bounds the score matrix of a span.
   static constexpr int kQueryTile = 64;
-  // Heads that one thread attends together in the absorbed form.
-  static constexpr int kHeadTile = 16;
   // Latents that are unfolded together.
   static constexpr int kUnfoldTile = kWordTile;
   // Tokens whose queries are folded together in the absorbed form.

@@ -1,6 +1,6 @@
 // The absorbed form: the query is folded through UK, attends over the latents themselves, and the
-// result is unfolded through UV. All heads share the keys, so a thread takes several heads of one
-// token at a time.
+// result is unfolded through UV. All heads share the keys, and tokens that follow each other share
+// most of them, so a thread takes several heads of several tokens at a time.
 #include <algorithm>
 #include <array>
 
@@ -26,6 +26,11 @@ struct TokenTile {
   int size = 0;
 };
 
+// Tokens [first, first + count) of a tile, which see the same rows of the cache but for the last.
+struct TokenGroup {
+  int first = 0, count = 0;
+};
+
 class AbsorbedAttention {
  public:
   AbsorbedAttention(const KernelTable& kernels, const LatentAttentionArgs& args, ThreadPool* pool,
@@ -34,12 +39,10 @@ class AbsorbedAttention {
 
   void Attend(const TokenTile& tile) {
     FoldQueries(tile);
-    const int num_head_tiles = CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
-    const int num_units = tile.size * num_head_tiles;
+    GroupTokens(tile);
+    const int num_units = num_groups_ * num_head_tiles();
     int max_keys = 0;
-    for (int t = 0; t < tile.size; ++t) {
-      max_keys = std::max(max_keys, tile.tokens[static_cast<size_t>(t)].num_keys);
-    }
+    for (int t = 0; t < tile.size; ++t) max_keys = std::max(max_keys, tile.tokens[Idx(t)].num_keys);
     const int num_spans = CeilDiv(max_keys, kSpanPositions);
     if (num_units >= pool_->num_threads() || num_spans == 1) {
       pool_->ParallelFor(num_units, [&](int unit, int worker) { AttendUnit(tile, unit, worker); });
@@ -101,32 +104,61 @@ class AbsorbedAttention {
             .tile = worker->cache_words};
   }
 
-  int FirstHead(int unit) const {
-    const int num_head_tiles = CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
-    return unit % num_head_tiles * AttentionScratch::kHeadTile;
+  // A unit is what a thread attends together: a group of tokens, and all heads or kQueryTile of
+  // them.
+  static size_t Idx(int i) { return static_cast<size_t>(i); }
+  static constexpr int kUnitRows = AttentionScratch::kQueryTile;
+  int num_head_tiles() const { return CeilDiv(shape_.num_heads, kUnitRows); }
+  const TokenGroup& GroupOf(int unit) const { return groups_[Idx(unit / num_head_tiles())]; }
+  int FirstHead(int unit) const { return unit % num_head_tiles() * kUnitRows; }
+  int NumHeads(int unit) const { return std::min(kUnitRows, shape_.num_heads - FirstHead(unit)); }
+  int NumRows(int unit) const { return GroupOf(unit).count * NumHeads(unit); }
+  // Row of folded_queries, latent_out, latent_max and latent_sum; the unit's rows follow it.
+  int FirstLatentRow(int unit) const {
+    return GroupOf(unit).first * shape_.num_heads + FirstHead(unit);
   }
-  int NumHeads(int unit) const {
-    return std::min(AttentionScratch::kHeadTile, shape_.num_heads - FirstHead(unit));
+  int MaxKeys(const TokenTile& tile, int unit) const {
+    int max_keys = 0;
+    const TokenGroup& group = GroupOf(unit);
+    for (int t = group.first; t < group.first + group.count; ++t)
+      max_keys = std::max(max_keys, tile.tokens[Idx(t)].num_keys);
+    return max_keys;
   }
-  int TokenOf(int unit) const {
-    return unit / CeilDiv(shape_.num_heads, AttentionScratch::kHeadTile);
-  }
-  // Row of folded_queries, latent_out, latent_max and latent_sum.
-  int FirstLatentRow(int unit) const { return TokenOf(unit) * shape_.num_heads + FirstHead(unit); }
 
-  // Span `span` of one unit into out [heads, kv_lora_rank], max and sum.
+  // Tokens of a dense range together, as many as fill a unit with their heads.
+  void GroupTokens(const TokenTile& tile) {
+    const int most = std::max(1, kUnitRows / shape_.num_heads);
+    num_groups_ = 0;
+    for (int t = 0; t < tile.size; ++t) {
+      const AttentionRange* range = tile.tokens[Idx(t)].range;
+      TokenGroup* last = num_groups_ == 0 ? nullptr : &groups_[Idx(num_groups_ - 1)];
+      const bool joins = last != nullptr && last->count < most && !range->is_sparse &&
+                         tile.tokens[Idx(last->first)].range == range;
+      if (joins) {
+        ++last->count;
+      } else {
+        groups_[Idx(num_groups_++)] = {.first = t, .count = 1};
+      }
+    }
+  }
+
+  // Span `span` of one unit into out [rows, kv_lora_rank], max and sum.
   void AttendUnitSpan(const TokenTile& tile, int unit, int span, Worker* worker, FloatMatrix out,
                       float* max, float* sum) const {
-    const AbsorbedToken& token = tile.tokens[static_cast<size_t>(TokenOf(unit))];
+    const TokenGroup& group = GroupOf(unit);
     const int first = span * kSpanPositions;
-    const int count = std::clamp(token.num_keys - first, 0, kSpanPositions);
-    const int num_heads = NumHeads(unit);
-    PointAtKeys(token, first, count, worker);
-    std::fill_n(worker->limits.begin(), num_heads, count);
-    const FloatMatrix queries = scratch_->folded_queries.Rows(FirstLatentRow(unit), num_heads);
+    const int num_heads = NumHeads(unit), num_rows = NumRows(unit);
+    const int count = std::clamp(MaxKeys(tile, unit) - first, 0, kSpanPositions);
+    PointAtKeys(tile.tokens[Idx(group.first)], first, count, worker);
+    for (int t = 0; t < group.count; ++t) {
+      const int num_keys = tile.tokens[Idx(group.first + t)].num_keys;
+      std::fill_n(worker->limits.begin() + t * num_heads, num_heads,
+                  std::clamp(num_keys - first, 0, kSpanPositions));
+    }
+    const FloatMatrix queries = scratch_->folded_queries.Rows(FirstLatentRow(unit), num_rows);
     AttendSpan(kernels_, {.queries = queries.data,
                           .query_stride = queries.stride,
-                          .num_queries = num_heads,
+                          .num_queries = num_rows,
                           .limits = worker->limits.data(),
                           .keys = worker->key_rows.data(),
                           .values = worker->key_rows.data(),
@@ -144,33 +176,32 @@ class AbsorbedAttention {
   }
 
   void ClearUnit(int unit) {
-    std::fill_n(scratch_->latent_sum.begin() + FirstLatentRow(unit), NumHeads(unit), 0.0f);
+    std::fill_n(scratch_->latent_sum.begin() + FirstLatentRow(unit), NumRows(unit), 0.0f);
   }
 
   void MergeIntoUnit(int unit, FloatMatrix out, const float* max, const float* sum) {
-    for (int h = 0; h < NumHeads(unit); ++h) {
-      const int row = FirstLatentRow(unit) + h;
-      MergeSpan(kernels_, max[h], sum[h], out.row_data(h), shape_.kv_lora_rank,
-                &scratch_->latent_max[static_cast<size_t>(row)],
-                &scratch_->latent_sum[static_cast<size_t>(row)],
+    for (int r = 0; r < NumRows(unit); ++r) {
+      const int row = FirstLatentRow(unit) + r;
+      MergeSpan(kernels_, max[r], sum[r], out.row_data(r), shape_.kv_lora_rank,
+                &scratch_->latent_max[Idx(row)], &scratch_->latent_sum[Idx(row)],
                 scratch_->latent_out.row_data(row));
     }
   }
 
   void NormaliseUnit(int unit) {
-    for (int h = 0; h < NumHeads(unit); ++h) {
-      const int row = FirstLatentRow(unit) + h;
-      kernels_.scale(scratch_->latent_out.row_data(row),
-                     1.0f / scratch_->latent_sum[static_cast<size_t>(row)], shape_.kv_lora_rank);
+    for (int r = 0; r < NumRows(unit); ++r) {
+      const int row = FirstLatentRow(unit) + r;
+      kernels_.scale(scratch_->latent_out.row_data(row), 1.0f / scratch_->latent_sum[Idx(row)],
+                     shape_.kv_lora_rank);
     }
   }
 
   // All spans of one unit, one after another.
   void AttendUnit(const TokenTile& tile, int unit, int worker_idx) {
     Worker* worker = &scratch_->worker(worker_idx);
-    float max[AttentionScratch::kHeadTile];
-    float sum[AttentionScratch::kHeadTile];
-    const int num_keys = tile.tokens[static_cast<size_t>(TokenOf(unit))].num_keys;
+    float max[kUnitRows];
+    float sum[kUnitRows];
+    const int num_keys = MaxKeys(tile, unit);
     ClearUnit(unit);
     for (int span = 0; span * kSpanPositions < num_keys; ++span) {
       AttendUnitSpan(tile, unit, span, worker, worker->span_out, max, sum);
@@ -181,7 +212,7 @@ class AbsorbedAttention {
 
   // Few units and a long context: spans are shared out, then merged in order.
   void AttendInRounds(const TokenTile& tile, int num_units, int num_spans) {
-    constexpr int kRows = AttentionScratch::kHeadTile;
+    constexpr int kRows = kUnitRows;
     const int spans_per_round = std::max(1, scratch_->num_partial_rows / (num_units * kRows));
     for (int unit = 0; unit < num_units; ++unit) ClearUnit(unit);
     for (int first = 0; first < num_spans; first += spans_per_round) {
@@ -228,6 +259,8 @@ class AbsorbedAttention {
   const HeadShape& shape_;
   ThreadPool* pool_;
   AttentionScratch* scratch_;
+  std::array<TokenGroup, AttentionScratch::kTokenTile> groups_;
+  int num_groups_ = 0;
 };
 
 }  // namespace
