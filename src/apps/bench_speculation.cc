@@ -114,6 +114,7 @@ class SpeculationBench {
     for (int round = 0; round <= options_.repetitions; ++round) {
       for (int n = 1; n <= kMostTokens; ++n) {
         std::vector<TokenId> tokens;
+        tokens.reserve(static_cast<size_t>(n));
         for (int i = 0; i < n; ++i)
           tokens.push_back(sequence.RandomToken((round * kMostTokens + n) * kMostTokens + i));
         ASSIGN_OR_RETURN(const double time, sequence.Step(tokens, options_.depth, n - 1));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "formats/scheme_warnings.h"
 #include "model/cache_size.h"
 #include "model/weight_lookup.h"

@@ -75,7 +75,7 @@ std::optional<std::string> TerminalInput::ReadMessage() {
       continue;
     }
     if (message.empty() && line.starts_with(kQuotes)) {
-      const std::optional<std::string> quoted = ReadQuoted(line.substr(kQuotes.size()));
+      std::optional<std::string> quoted = ReadQuoted(line.substr(kQuotes.size()));
       if (quoted) return quoted;
       continue;
     }

@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): names as C has them */
+
 typedef struct hadal_engine hadal_engine;
 typedef struct hadal_answer hadal_answer;
 
@@ -132,6 +134,8 @@ void hadal_answer_free(hadal_answer* answer);
 
 /* Why the last call of this thread failed; empty when none has. Lives until the next failure. */
 const char* hadal_last_error(void);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

@@ -112,7 +112,7 @@ void FeedbackRounder::SweepCodes(Work* work) {
         const float* moments = damped_.data() + int64_t{j} * cols_;
         const float wanted = -gradient[j] / moments[j] / grid.step;
         if (!(std::fabs(wanted) > 0.5f)) continue;
-        const int old_code = codes[j];
+        const int old_code = codes[j];  // NOLINT(bugprone-signed-char-misuse): a code has a sign
         const int code = std::clamp(
             old_code + static_cast<int>(std::nearbyint(std::clamp(wanted, -300.0f, 300.0f))),
             grid.lowest, grid.highest);

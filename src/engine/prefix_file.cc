@@ -140,7 +140,7 @@ Status WritePrefixFile(const std::string& path, const PrefixFileId& id,
                           file.Write(rows) && file.Close() &&
                           rename(unfinished.c_str(), path.c_str()) == 0;
   if (is_written) return Status::Ok();
-  const Status status = SystemError(path);
+  Status status = SystemError(path);
   unlink(unfinished.c_str());
   return status;
 }

@@ -20,6 +20,7 @@ std::vector<int32_t> JoinedIds(const std::vector<TokenWindow>& windows) {
 
 std::vector<int32_t> SizesOf(const std::vector<TokenWindow>& windows) {
   std::vector<int32_t> sizes;
+  sizes.reserve(windows.size());
   for (const TokenWindow& window : windows) sizes.push_back(static_cast<int32_t>(window.size()));
   return sizes;
 }

@@ -50,7 +50,7 @@ struct GgufArray {
 class GgufValue {
  public:
   using Any = std::variant<bool, int64_t, uint64_t, double, std::string_view, GgufArray>;
-  explicit GgufValue(Any value) : value_(std::move(value)) {}
+  explicit GgufValue(const Any& value) : value_(value) {}
 
   std::optional<bool> AsBool() const;
   std::optional<int64_t> AsInt() const;
