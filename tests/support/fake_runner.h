@@ -87,7 +87,7 @@ class FakeRunner : public ModelRunner {
   FakeRunnerOptions options_;
   ModelInfo info_;
   int token_limit_ = 0;
-  std::vector<Row> rows_;  // [num_cache_blocks * block_tokens]
+  std::vector<Row> rows_;           // [num_cache_blocks * block_tokens]
   std::atomic<int> num_steps_ = 0;  // tests read it while the engine runs
   int largest_step_tokens_ = 0, largest_step_sequences_ = 0;
   int64_t num_computed_tokens_ = 0;
