@@ -132,11 +132,9 @@ struct WordScoreArgs {
 inline constexpr int kMaxWordQueries = 64;
 
 // Adds weighted values that are words. With g the group of column c, over all j < limits[q],
-//   factor[q, j] = weights[q, j] / max weights[q] * scale[j, g] / max scale[g] *
-//   kLargestFactorWord,
-//                  rounded to even,
+//   factor[q, j] = weights[q, j] / max weights[q] * scale[j, g] / max scale[g] * F, to even,
 //   out[q, c] += (sum of factor[q, j] * value[j, c]) *
-//                (max weights[q] * max scale[g] / kLargestFactorWord).
+//                (max weights[q] * max scale[g] / F),   F = kLargestFactorWord.
 // The sum is exact, the rest one fused multiply-add; the divisions are multiplications with the
 // inverse, which is 0 for what is below 1e-30.
 struct WordValueArgs {

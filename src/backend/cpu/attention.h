@@ -6,9 +6,9 @@
 // merged in the order of the spans. How spans, heads and queries are given to threads therefore
 // changes no bit.
 //
-// On a float32 cache all of it is float32. On a rounded cache the products of scores and of
-// weighted values are on words (kernel_table.h), which add at most 2e-4 of a group's largest value
-// to the error of the cache itself.
+// On a float32 cache all of it is float32. On a rounded cache the products of scores, of weighted
+// values and of unfolding are on words (kernel_table.h): what becomes a word is rounded by at most
+// 2.5e-4 of the largest value of its group.
 #pragma once
 
 #include <span>
