@@ -84,7 +84,7 @@ void MatMul(benchmark::State& state, const KernelTable* kernels, Format format, 
         GroupedView(format.shape, shape.outputs, shape.cols, weights.Next());
     pool.ParallelFor((shape.outputs + kPiece - 1) / kPiece, [&](int idx, int) {
       const int first = idx * kPiece;
-      kernels->grouped_matmul[GroupedIdx(format.shape.format)](
+      kernels->rounded_matmul[RoundedIdx(format.shape.format)](
           {.x = x.bytes.data(),
            .row_bytes = x.row_bytes,
            .row_ids = nullptr,

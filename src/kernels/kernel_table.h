@@ -24,10 +24,7 @@ struct WeightRows {
   int scale_stride;
   int first_row;  // row r uses scale row (first_row + r) / 128
   int cols;       // elements of a row; rows (or tiles) follow each other without gaps
-  // Of grouped formats, where row 0 begins a tile and cols is a multiple of 32. Of blocked formats
-  // 0: products take inputs as they are; 32: a set may round them to bytes first, as RoundArgs
-  // says, in groups of 32, and then fixes an order of sums of its own, the same for any number of
-  // rows.
+  // Of grouped formats, where row 0 begins a tile and cols is a multiple of 32.
   int group_size = 0;
   bool has_zero_points = false;
 };
@@ -51,17 +48,19 @@ struct RoundArgs {
   const float* x;  // [cols]
   int cols;
   QuantFormat format;  // of the weight that the row will meet
-  int group_size;
-  std::byte* out;  // rounded_row_bytes() bytes, a multiple of 4; aligned to 4
+  int group_size;      // 32 for a blocked format
+  std::byte* out;      // rounded_row_bytes() bytes, a multiple of 4; aligned to 4
 };
 
-// Products of grouped weights with rounded rows.
+// Products of grouped or blocked weights with rounded rows.
 //   out[t, o] = sum over groups g of (sum over i in g of (code[o, i] - zero[o, g]) * x_code[t, i])
 //   *
 //               (scale[o, g] * x_scale[t, g])
 // The inner sum is exact, the outer one is a chain of fused multiply-adds in ascending g, from
-// zero.
-struct GroupedMatMulArgs {
+// zero. A group of a blocked format is what shares a scale, and its zero the type's; where the type
+// has a minimum, min[o, g] * (x_scale[t, g] * sum over i in g of x_code[t, i]) is added, or taken
+// away, by a fused multiply-add after each group.
+struct RoundedMatMulArgs {
   const std::byte* x;  // rows rounded for the weight's format and group size, row_bytes apart
   int64_t row_bytes;
   const int32_t* row_ids;  // row t of the product is row row_ids[t] of x; null: row t
@@ -163,8 +162,8 @@ struct KernelTable {
   int64_t (*rounded_row_bytes)(QuantFormat format, int group_size, int cols);
   void (*round_row)(const RoundArgs& args);
 
-  // By GroupedIdx.
-  void (*grouped_matmul[kNumGroupedFormats])(const GroupedMatMulArgs& args);
+  // By RoundedIdx.
+  void (*rounded_matmul[kNumRoundedFormats])(const RoundedMatMulArgs& args);
 
   // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:
   // the product with the transposed weight, read as it is stored.

@@ -139,12 +139,12 @@ void TryGrouped(const KernelTable& kernels, const GroupShape& shape, Transcript*
                        .group_size = shape.group_size,
                        .out = rows.data() + t * row_bytes});
   }
-  const std::string name = std::string("grouped_matmul, ") +
+  const std::string name = std::string("rounded_matmul, ") +
                            (shape.format == QuantFormat::kInt4Group ? "INT4" : "INT8") +
                            " in groups of " + std::to_string(shape.group_size);
   for (int num_rows : {1, 2, 3, 4, kMaxRows}) {
     Floats product(static_cast<size_t>(num_rows * kGroupedOutputs));
-    kernels.grouped_matmul[GroupedIdx(shape.format)](
+    kernels.rounded_matmul[RoundedIdx(shape.format)](
         {.x = rows.data(),
          .row_bytes = row_bytes,
          .row_ids = nullptr,

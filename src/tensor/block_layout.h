@@ -34,14 +34,15 @@ enum class QuantFormat : uint8_t {
 };
 inline constexpr int kNumQuantFormats = 18;
 inline constexpr int kNumRowFormats = 4;  // the first ones, which are stored row by row
-inline constexpr int kNumGroupedFormats = 2;
+// The others, whose products take rounded rows.
+inline constexpr int kNumRoundedFormats = kNumQuantFormats - kNumRowFormats;
 
 constexpr bool IsGrouped(QuantFormat format) {
   return format == QuantFormat::kInt8Group || format == QuantFormat::kInt4Group;
 }
 
-// Counts the grouped formats from 0.
-constexpr int GroupedIdx(QuantFormat format) { return static_cast<int>(format) - kNumRowFormats; }
+// Counts the formats after the first ones from 0.
+constexpr int RoundedIdx(QuantFormat format) { return static_cast<int>(format) - kNumRowFormats; }
 
 inline constexpr int kF8BlockSize = 128;
 

@@ -22,7 +22,8 @@ struct QuantizedMatrix {
   const std::byte* scales = nullptr;
   int scale_stride = 0;
   int first_row = 0;  // where row 0 stands in the matrix that `scales` describes
-  // Grouped formats, whose layout is kTiles and whose scales lie among the codes.
+  // Grouped formats, whose layout is kTiles and whose scales lie among the codes. Of a blocked
+  // format 32 where products may round their inputs to bytes, in groups of so many.
   int group_size = 0;
   bool has_zero_points = false;
 

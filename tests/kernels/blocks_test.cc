@@ -155,28 +155,62 @@ TEST_P(Blocks, WeightedSumsAreThoseOfTheValuesToTheBit) {
   }
 }
 
+// Rows of floats as a set rounds them, and their products with all outputs.
+class RoundedInput {
+ public:
+  RoundedInput(const KernelTable& kernels, QuantFormat format, const std::vector<float>& x,
+               int cols)
+      : kernels_(kernels),
+        format_(format),
+        cols_(cols),
+        row_bytes_(kernels.rounded_row_bytes(format, kGroup, cols)),
+        num_rows_(static_cast<int>(x.size()) / cols),
+        bytes_(static_cast<size_t>(num_rows_ * row_bytes_)) {
+    for (int t = 0; t < num_rows_; ++t) {
+      kernels.round_row({.x = x.data() + t * cols,
+                         .cols = cols,
+                         .format = format,
+                         .group_size = kGroup,
+                         .out = bytes_.data() + t * row_bytes_});
+    }
+  }
+
+  std::vector<float> Multiply(WeightRows weights, int num_outputs, int first, int num_rows,
+                              const int32_t* row_ids = nullptr, float start = 0) const {
+    weights.group_size = kGroup;
+    std::vector<float> out(static_cast<size_t>(num_rows * num_outputs), start);
+    kernels_.rounded_matmul[RoundedIdx(format_)]({.x = bytes_.data() + first * row_bytes_,
+                                                  .row_bytes = row_bytes_,
+                                                  .row_ids = row_ids,
+                                                  .num_rows = num_rows,
+                                                  .weights = weights,
+                                                  .num_outputs = num_outputs,
+                                                  .out = out.data(),
+                                                  .out_stride = num_outputs,
+                                                  .accumulate = start != 0});
+    return out;
+  }
+
+ private:
+  static constexpr int kGroup = 32;
+
+  const KernelTable& kernels_;
+  QuantFormat format_;
+  int cols_;
+  int64_t row_bytes_;
+  int num_rows_;
+  std::vector<std::byte> bytes_;
+};
+
 TEST_P(Blocks, RoundedInputsAreWithinHalfAStepAndTheSameInAnyCompany) {
   for (const int cols : {256, 2048, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
     Make(21, cols);
     constexpr int kNumRows = 7;
     const std::vector<float> x = RandomFloats(kNumRows * cols);
-    WeightRows weights = Stored();
-    weights.group_size = 32;
-    const auto multiply = [&](int first, int num_rows) {
-      std::vector<float> out(static_cast<size_t>(num_rows * rows_));
-      kernels().matmul[idx()]({.x = x.data() + first * cols,
-                               .x_stride = cols,
-                               .num_rows = num_rows,
-                               .weights = weights,
-                               .num_outputs = rows_,
-                               .out = out.data(),
-                               .out_stride = rows_,
-                               .accumulate = false});
-      return out;
-    };
-    const std::vector<float> all = multiply(0, kNumRows);
+    const RoundedInput input(kernels(), format(), x, cols);
+    const std::vector<float> all = input.Multiply(Stored(), rows_, 0, kNumRows);
     for (int t = 0; t < kNumRows; ++t) {
-      const std::vector<float> alone = multiply(t, 1);
+      const std::vector<float> alone = input.Multiply(Stored(), rows_, t, 1);
       for (int o = 0; o < rows_; ++o) {
         const auto i = static_cast<size_t>(t * rows_ + o);
         EXPECT_EQ(all[i], alone[static_cast<size_t>(o)]) << t << " " << o;
@@ -199,22 +233,74 @@ TEST_P(Blocks, RoundedInputsAreWithinHalfAStepAndTheSameInAnyCompany) {
   }
 }
 
+// Every set against the plain loops of the reference: any number of rows and outputs, in any order.
+TEST_P(Blocks, RoundedProductsAreThoseOfTheReferenceToTheBit) {
+  const KernelTable& reference = *UsableKernels().front();
+  for (const int cols : {256, 512, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
+    constexpr int kNumRows = 70;
+    const std::vector<float> x = RandomFloats(kNumRows * cols);
+    const RoundedInput mine(kernels(), format(), x, cols), plain(reference, format(), x, cols);
+    for (const int num_outputs : {1, 16, 32, 43}) {
+      Make(num_outputs, cols);
+      for (const int num_rows : {1, 2, 3, 4, 6, kNumRows}) {
+        EXPECT_EQ(mine.Multiply(Stored(), num_outputs, 0, num_rows),
+                  plain.Multiply(Stored(), num_outputs, 0, num_rows))
+            << cols << " columns, " << num_outputs << " outputs, " << num_rows << " rows";
+      }
+      const std::vector<int32_t> ids = {5, 0, 69, 5, 33, 1, 2};
+      for (const int num_rows : {2, 7}) {
+        EXPECT_EQ(mine.Multiply(Stored(), num_outputs, 0, num_rows, ids.data(), 0.5f),
+                  plain.Multiply(Stored(), num_outputs, 0, num_rows, ids.data(), 0.5f));
+      }
+    }
+  }
+}
+
+// Where sums of 16 bits would overflow first: every code and every input at its largest.
+TEST_P(Blocks, RoundedProductsAreExactAtTheLargestCodes) {
+  for (const int byte : {0x00, 0x7F, 0x80, 0x88, 0xFF}) {
+    Make(16, 512);
+    const BlockSize size = SizeOfBlock(format());
+    for (size_t i = 1; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::byte>(byte);
+    constexpr uint16_t kHalf = 0x2C00;  // 0.0625
+    for (size_t block = 1; block < bytes_.size(); block += static_cast<size_t>(size.bytes)) {
+      for (const int place : HalvesOf(format())) {
+        std::memcpy(bytes_.data() + block + static_cast<size_t>(place), &kHalf, 2);
+      }
+    }
+    DecodeGgmlBlocks(FindGgmlType(std::get<1>(GetParam()).dtype)->type,
+                     std::span(bytes_).subspan(1), values_);
+    // Rows of one sign, of the other, and of both in turn; codes are 127 and the scale is 1.
+    std::vector<float> x;
+    for (int t = 0; t < 4; ++t) {
+      for (int col = 0; col < cols_; ++col) {
+        x.push_back(t == 0 || (t > 1 && col / (t == 2 ? 1 : 4) % 2 == 0) ? 127.0f : -127.0f);
+      }
+    }
+    const RoundedInput input(kernels(), format(), x, cols_);
+    for (const int num_rows : {1, 4}) {
+      const std::vector<float> out = input.Multiply(Stored(), rows_, 0, num_rows);
+      for (int t = 0; t < num_rows; ++t) {
+        double exact = 0, sum_abs = 0;
+        for (int col = 0; col < cols_; ++col) {
+          const double term =
+              double{x[static_cast<size_t>(t * cols_ + col)]} * values_[static_cast<size_t>(col)];
+          exact += term;
+          sum_abs += std::fabs(term);
+        }
+        ASSERT_NEAR(out[static_cast<size_t>(t * rows_)], exact, 1e-5 * sum_abs)
+            << "bytes " << byte << ", row " << t;
+      }
+    }
+  }
+}
+
 TEST_P(Blocks, ARoundedInputThatIsNotANumberStaysSo) {
   Make(4, 256);
   std::vector<float> x = RandomFloats(256);
   x[77] = std::nanf("");
-  WeightRows weights = Stored();
-  weights.group_size = 32;
-  std::vector<float> out(4);
-  kernels().matmul[idx()]({.x = x.data(),
-                           .x_stride = 256,
-                           .num_rows = 1,
-                           .weights = weights,
-                           .num_outputs = 4,
-                           .out = out.data(),
-                           .out_stride = 4,
-                           .accumulate = false});
-  for (const float value : out) EXPECT_TRUE(std::isnan(value));
+  const RoundedInput input(kernels(), format(), x, 256);
+  for (const float value : input.Multiply(Stored(), 4, 0, 1)) EXPECT_TRUE(std::isnan(value));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, Blocks,

@@ -89,7 +89,7 @@ Guarded<float> Product(const KernelTable& kernels, const RoundedRows& x, int num
       picked.num_outputs < 0 ? w.rows() - picked.first_output : picked.num_outputs;
   Guarded<float> out(int64_t{num_rows} * num_outputs);
   std::fill(out.begin(), out.end(), std::numeric_limits<float>::infinity());
-  kernels.grouped_matmul[GroupedIdx(w.shape().format)]({.x = x.bytes.data(),
+  kernels.rounded_matmul[RoundedIdx(w.shape().format)]({.x = x.bytes.data(),
                                                         .row_bytes = x.row_bytes,
                                                         .row_ids = picked.row_ids,
                                                         .num_rows = num_rows,
@@ -233,7 +233,7 @@ TEST_P(Grouped, LargestCodesDoNotOverflow) {
     const std::vector<float> row(kCols, x);
     const RoundedRows rounded(kernels(), row.data(), 1, kCols, shape());
     std::vector<float> out(16);
-    kernels().grouped_matmul[GroupedIdx(shape().format)](
+    kernels().rounded_matmul[RoundedIdx(shape().format)](
         {.x = rounded.bytes.data(),
          .row_bytes = rounded.row_bytes,
          .row_ids = nullptr,

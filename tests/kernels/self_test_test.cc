@@ -33,11 +33,11 @@ TEST(SelfTest, NamesTheKernelThatIsWrong) {
   EXPECT_EQ(FindFaultyKernel(broken, *UsableKernels().front()), "decode_row, F8_E4M3");
 
   broken = BestKernels();
-  broken.grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] = [](const GroupedMatMulArgs& args) {
+  broken.rounded_matmul[RoundedIdx(QuantFormat::kInt4Group)] = [](const RoundedMatMulArgs& args) {
     std::fill_n(args.out, args.num_outputs, 1.0f);
   };
   EXPECT_EQ(FindFaultyKernel(broken, *UsableKernels().front()),
-            "grouped_matmul, INT4 in groups of 32");
+            "rounded_matmul, INT4 in groups of 32");
 }
 
 }  // namespace

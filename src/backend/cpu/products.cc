@@ -10,7 +10,7 @@ namespace hadal {
 void RunProduct(const KernelTable& kernels, const ProductInput& input, const ProductPart& part) {
   const WeightRows weights = KernelRows(part.w, part.first);
   if (input.rounded != nullptr) {
-    kernels.grouped_matmul[GroupedIdx(part.w.format)]({.x = input.rounded,
+    kernels.rounded_matmul[RoundedIdx(part.w.format)]({.x = input.rounded,
                                                        .row_bytes = input.rounded_row_bytes,
                                                        .row_ids = input.row_ids,
                                                        .num_rows = input.num_rows,

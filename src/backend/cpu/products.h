@@ -17,7 +17,7 @@ struct ProductInput {
   int num_rows = 0;
   const std::byte* rounded = nullptr;  // null: the product takes x
   int64_t rounded_row_bytes = 0;
-  const int32_t* row_ids = nullptr;  // of rounded rows; see GroupedMatMulArgs
+  const int32_t* row_ids = nullptr;  // of rounded rows; see RoundedMatMulArgs
 };
 
 // Outputs [first, first + count) of w, on the calling thread. REQUIRES: first is a multiple of 16
@@ -31,7 +31,7 @@ struct ProductPart {
 };
 void RunProduct(const KernelTable& kernels, const ProductInput& input, const ProductPart& part);
 
-// Scratch and the choice of how grouped weights are met.
+// Scratch and the choice of how weights are met.
 class Products {
  public:
   Products(const KernelTable& kernels, ActivationFormat activations, ThreadPool* pool)
@@ -49,7 +49,7 @@ class Products {
 
   // Whether products with w take rounded rows.
   bool TakesRounded(const QuantizedMatrix& w) const {
-    return IsGrouped(w.format) && activations_ == ActivationFormat::kInt8;
+    return w.group_size > 0 && activations_ == ActivationFormat::kInt8;
   }
   // Whether the same input, rounded or not, serves both.
   bool TakeTheSame(const QuantizedMatrix& a, const QuantizedMatrix& b) const {

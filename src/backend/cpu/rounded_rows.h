@@ -1,4 +1,4 @@
-// Inputs of products with grouped weights, rounded to bytes once for all products that take them.
+// Inputs of products, rounded to bytes once for all products that take them.
 #pragma once
 
 #include "backend/cpu/row_loop.h"

@@ -166,13 +166,13 @@ HADAL_BLOCK_INLINE __m256i WhereBitIsSet(const char* p, int value) {
   return _mm256_and_si256(is_set, _mm256_set1_epi8(static_cast<char>(value)));
 }
 
-// Bit `bit` of each byte, moved to the place of `to`.
-template <int bit, int to>
-HADAL_BLOCK_INLINE __m256i OwnBit(const char* p) {
-  const __m256i bytes = _mm256_loadu_si256(At256(p));
-  const __m256i moved = bit >= to ? _mm256_srli_epi16(bytes, bit >= to ? bit - to : 0)
-                                  : _mm256_slli_epi16(bytes, bit < to ? to - bit : 0);
-  return _mm256_and_si256(moved, _mm256_set1_epi8(1 << to));
+// Bits `from` on of each byte, moved to the place of `to`, of which those of the mask stay.
+template <int from, int to>
+HADAL_BLOCK_INLINE __m256i MovedBits(const char* p, int mask) {
+  __m256i bytes = _mm256_loadu_si256(At256(p));
+  if (from > to) bytes = _mm256_srli_epi16(bytes, from > to ? from - to : 0);
+  if (from < to) bytes = _mm256_slli_epi16(bytes, from < to ? to - from : 0);
+  return _mm256_and_si256(bytes, _mm256_set1_epi8(static_cast<char>(mask)));
 }
 
 HADAL_BLOCK_INLINE __m256i MinusEach(__m256i codes, int value) {
@@ -207,8 +207,9 @@ constexpr bool HasSignedCodes(QuantFormat format) {
 }
 
 // Elements [32 run, 32 run + 32) of a block as bytes: codes and their offset, without sign but for
-// HasSignedCodes.
-template <QuantFormat format, int run>
+// HasSignedCodes. With kSpread > 1 the block is so many times as wide (turned_block.h), and these
+// are its first 32 bytes of each area; only for types that take bits of a byte at its own place.
+template <QuantFormat format, int run, int kSpread = 1>
 HADAL_BLOCK_INLINE __m256i LoadStoredCodes(const char* block) {
   using F = QuantFormat;
   if constexpr (format == F::kQ4_0) {
@@ -226,21 +227,22 @@ HADAL_BLOCK_INLINE __m256i LoadStoredCodes(const char* block) {
   } else if constexpr (format == F::kIq4Xs) {
     return NonLinear(Nibbles(block + 8 + 16 * run));
   } else if constexpr (format == F::kQ4_K) {
-    return BitsOfBytes<4 * (run % 2)>(block + 16 + 32 * (run / 2), 15);
+    return BitsOfBytes<4 * (run % 2)>(block + kSpread * (16 + 32 * (run / 2)), 15);
   } else if constexpr (format == F::kQ5_K) {
-    return _mm256_or_si256(BitsOfBytes<4 * (run % 2)>(block + 48 + 32 * (run / 2), 15),
-                           OwnBit<run, 4>(block + 16));
+    return _mm256_or_si256(BitsOfBytes<4 * (run % 2)>(block + kSpread * (48 + 32 * (run / 2)), 15),
+                           MovedBits<run, 4>(block + kSpread * 16, 1 << 4));
   } else if constexpr (format == F::kQ2_K) {
-    return BitsOfBytes<2 * (run % 4)>(block + 16 + 32 * (run / 4), 3);
+    return BitsOfBytes<2 * (run % 4)>(block + kSpread * (16 + 32 * (run / 4)), 3);
   } else if constexpr (format == F::kQ3_K) {
-    return _mm256_or_si256(BitsOfBytes<2 * (run % 4)>(block + 32 + 32 * (run / 4), 3),
-                           OwnBit<run, 2>(block));
+    return _mm256_or_si256(BitsOfBytes<2 * (run % 4)>(block + kSpread * (32 + 32 * (run / 4)), 3),
+                           MovedBits<run, 2>(block, 1 << 2));
   } else {
     static_assert(format == F::kQ6_K);
     constexpr int kHalf = run / 4, kPart = run % 4;
-    const __m256i low = BitsOfBytes<4 * (kPart / 2)>(block + 64 * kHalf + 32 * (kPart % 2), 15);
-    const __m256i high = BitsOfBytes<2 * kPart>(block + 128 + 32 * kHalf, 3);
-    return _mm256_or_si256(low, _mm256_slli_epi16(high, 4));
+    const char* low_area = block + kSpread * (64 * kHalf + 32 * (kPart % 2));
+    const __m256i low = BitsOfBytes<4 * (kPart / 2)>(low_area, 15);
+    return _mm256_or_si256(low,
+                           MovedBits<2 * kPart, 4>(block + kSpread * (128 + 32 * kHalf), 3 << 4));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/avx2/grouped.h"
 
 #include "kernels/avx2/parts.h"
+#include "kernels/avx2/tile_totals.h"
 #include "kernels/avx2/weights.h"
 
 namespace hadal::avx2 {
@@ -98,16 +99,6 @@ template <QuantFormat format, bool kZeros, int kGroup, int kRows>
   }
 }
 
-inline void WriteTotals(const float* totals, int num_outputs, bool accumulate, float* out) {
-  for (int half = 0; half < 2; ++half) {
-    const int count = Least(8, num_outputs - 8 * half);
-    if (count <= 0) return;
-    float* at = out + 8 * half;
-    const Vec sum = _mm256_load_ps(totals + 8 * half);
-    Store(at, accumulate ? Add(Load(at, count), sum) : sum, count);
-  }
-}
-
 // The weights as stored, for four rows at a time.
 template <QuantFormat format, bool kZeros, int kGroup>
 void FewRows(const Tile& tile, const XRows& x, int t, int num_rows, float* totals) {
@@ -146,7 +137,7 @@ void ManyRows(const Tile& tile, const XRows& x, int t, int num_rows, float* tota
 }
 
 template <QuantFormat format, bool kZeros, int kGroup>
-void Product(const GroupedMatMulArgs& args) {
+void Product(const RoundedMatMulArgs& args) {
   constexpr GroupShape kShape = {format, kGroup, kZeros};
   const int64_t tile_bytes = TileBytes(kShape, args.weights.cols);
   const XRows x = {args.x, args.row_bytes, args.row_ids};
@@ -171,7 +162,7 @@ void Product(const GroupedMatMulArgs& args) {
 }
 
 template <QuantFormat format, bool kZeros>
-void ProductOfGroups(const GroupedMatMulArgs& args) {
+void ProductOfGroups(const RoundedMatMulArgs& args) {
   switch (args.weights.group_size) {
     case 32:
       return Product<format, kZeros, 32>(args);
@@ -182,11 +173,11 @@ void ProductOfGroups(const GroupedMatMulArgs& args) {
   }
 }
 
-void Int8MatMul(const GroupedMatMulArgs& args) {
+void Int8MatMul(const RoundedMatMulArgs& args) {
   ProductOfGroups<QuantFormat::kInt8Group, false>(args);
 }
 
-void Int4MatMul(const GroupedMatMulArgs& args) {
+void Int4MatMul(const RoundedMatMulArgs& args) {
   if (args.weights.has_zero_points) {
     ProductOfGroups<QuantFormat::kInt4Group, true>(args);
   } else {
@@ -219,8 +210,8 @@ int32_t IntegerProbe(int64_t rounds) {
 }  // namespace
 
 void AddGrouped(KernelTable* table) {
-  table->grouped_matmul[GroupedIdx(QuantFormat::kInt8Group)] = Int8MatMul;
-  table->grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] = Int4MatMul;
+  table->rounded_matmul[RoundedIdx(QuantFormat::kInt8Group)] = Int8MatMul;
+  table->rounded_matmul[RoundedIdx(QuantFormat::kInt4Group)] = Int4MatMul;
   table->integer_probe = IntegerProbe;
   table->integer_probe_ops = kProbeSums * 32 * 2;
 }

@@ -7,41 +7,12 @@
 
 #include <immintrin.h>
 
+#include "kernels/avx2/ints.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/kernel_table.h"
 
 namespace hadal::avx2 {
 namespace {
-
-// What follows must become one loop body without calls: every address in it is then a constant away
-// from a pointer in a register.
-#define HADAL_INLINE [[gnu::always_inline]] inline
-
-HADAL_INLINE __m256i LoadInts(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-
-// Four bytes at any address, in every lane.
-HADAL_INLINE __m256i BroadcastWord(const void* p) {
-  int32_t word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  return _mm256_set1_epi32(word);
-}
-
-// sum + term, formed here and now: left alone, the compiler forms all terms of a group first and
-// keeps them in memory, which takes twice the time.
-HADAL_INLINE __m256i AddWordsNow(__m256i sum, __m256i term) {
-  sum = _mm256_add_epi16(sum, term);
-  asm("" : "+x"(sum));
-  return sum;
-}
-HADAL_INLINE __m256i AddIntsNow(__m256i sum, __m256i term) {
-  sum = _mm256_add_epi32(sum, term);
-  asm("" : "+x"(sum));
-  return sum;
-}
-
-constexpr int Least(int a, int b) { return a < b ? a : b; }
 
 // Scales and zero points of a group, outputs 0 to 7 and 8 to 15.
 struct GroupScales {

@@ -135,9 +135,6 @@ void FewRowsAllOutputs(const MatMulArgs& args) {
 template <QuantFormat format>
 void DecodedMatMul(const MatMulArgs& args) {
   if constexpr (IsBlocked(format)) {
-    if (args.weights.group_size != 0 && args.weights.cols <= kMaxRoundedCols) {
-      return MultiplyRoundedBlocks(format, args);
-    }
     if (args.num_rows <= 2) return FewRowsOfBlocks(format, args);
   }
   ManyRows<format>(args, 0, args.num_outputs);

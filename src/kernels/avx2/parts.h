@@ -12,13 +12,10 @@ void AddMatMul(KernelTable* table);
 // A product of one or two rows with a blocked weight (matmul_blocks.cc), for AddMatMul.
 void FewRowsOfBlocks(QuantFormat format, const MatMulArgs& args);
 
-// A product with a blocked weight whose inputs are rounded to bytes in groups of 32
-// (rounded_blocks.cc). REQUIRES: at most kMaxRoundedCols columns.
-inline constexpr int kMaxRoundedCols = 20480;
-void MultiplyRoundedBlocks(QuantFormat format, const MatMulArgs& args);
-
 void AddWeightedSum(KernelTable* table);
 void AddGrouped(KernelTable* table);
+void AddBlockProducts32(KernelTable* table);
+void AddBlockProducts256(KernelTable* table);
 void AddRoundRow(KernelTable* table);
 void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);

@@ -1,6 +1,7 @@
 // A row of activations to bytes; kernel_table.h has the formula.
 #include "kernels/avx2/grouped.h"
 #include "kernels/avx2/parts.h"
+#include "kernels/avx2/turned_block.h"
 #include "kernels/avx2/vec.h"
 
 namespace hadal::avx2 {
@@ -17,13 +18,20 @@ inline __m256i PackCodes(const __m256i (&codes)[4]) {
   return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
 }
 
-// The two sums: of columns 0 and 1, and 2 and 3, of every four.
-inline int32_t PairSums(__m256i codes) {
-  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), codes);
-  __m128i sum = _mm_add_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-  sum = _mm_add_epi16(sum, _mm_shuffle_epi32(sum, 0x4E));
+// Two sums of 16 bits, of columns 0 and 1, and 2 and 3, of every four: of sums of two columns, and
+// of 16 or 32 codes.
+inline int32_t PairSumsOf(__m128i pairs) {
+  __m128i sum = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4E));
   sum = _mm_add_epi16(sum, _mm_shuffle_epi32(sum, 0xB1));
   return _mm_cvtsi128_si32(sum);
+}
+inline int32_t PairSums(__m128i codes) {
+  return PairSumsOf(_mm_maddubs_epi16(_mm_set1_epi8(1), codes));
+}
+inline int32_t PairSums(__m256i codes) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), codes);
+  return PairSumsOf(
+      _mm_add_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
 }
 
 // Words in the order 0, 2, 1, 3 of every four.
@@ -41,24 +49,35 @@ inline void StoreBytes(__m256i codes, int32_t sums, char* to, char* sums_to) {
   __builtin_memcpy(sums_to, &sums, sizeof(sums));
 }
 
-// One group into its block.
-template <QuantFormat format>
-void RoundGroup(const float* x, int size, char* block) {
+// The scale of a group, and the factor that makes codes.
+struct GroupRounding {
+  float scale;
+  Vec factor;
+};
+inline GroupRounding RoundingOf(const float* x, int size) {
   Vec magnitude = Set(0.0f);
   for (int i = 0; i < size; i += 8) {
     magnitude = MaxOrNan(magnitude, _mm256_andnot_ps(Set(-0.0f), _mm256_loadu_ps(x + i)));
   }
   const float largest = LargestLane(magnitude);
   const bool is_zero = largest < kSmallestMagnitude;
-  const float scale = is_zero ? 0.0f : largest / 127.0f;
-  __builtin_memcpy(block + ScaleOffset(format, size), &scale, sizeof(scale));
-  const Vec factor = Set(is_zero ? 0.0f : 127.0f / largest);
+  return {is_zero ? 0.0f : largest / 127.0f, Set(is_zero ? 0.0f : 127.0f / largest)};
+}
+
+// Thirty-two codes.
+inline __m256i RoundRun(const float* x, Vec factor) {
+  __m256i ints[4];
+  for (int i = 0; i < 4; ++i) ints[i] = _mm256_cvtps_epi32(Mul(_mm256_loadu_ps(x + 8 * i), factor));
+  return PackCodes(ints);
+}
+
+// One group into its block.
+template <QuantFormat format>
+void RoundGroup(const float* x, int size, char* block) {
+  const GroupRounding rounding = RoundingOf(x, size);
+  __builtin_memcpy(block + ScaleOffset(format, size), &rounding.scale, sizeof(float));
   for (int col = 0; col < size; col += 32) {
-    __m256i ints[4];
-    for (int i = 0; i < 4; ++i) {
-      ints[i] = _mm256_cvtps_epi32(Mul(_mm256_loadu_ps(x + col + 8 * i), factor));
-    }
-    const __m256i codes = PackCodes(ints);
+    const __m256i codes = RoundRun(x + col, rounding.factor);
     if (format == QuantFormat::kInt4Group) {
       StoreBytes(codes, PairSums(codes), block + col, block + SumsOffset(size) + col / 8);
     } else {
@@ -77,8 +96,36 @@ void RoundRowFor(const RoundArgs& args) {
   }
 }
 
+// For blocked weights, as turned_block.h says.
+void RoundRowForBlocks(const RoundArgs& args) {
+  constexpr int kHalf = 16;
+  const bool has_offset = CodeOffset(args.format) != 0;
+  const bool is_by_half = ScaleElements(args.format) == kHalf;
+  auto* run = reinterpret_cast<char*>(args.out);
+  for (int col = 0; col < args.cols; col += kRun, run += kRoundedRunBytes) {
+    const GroupRounding rounding = RoundingOf(args.x + col, kRun);
+    const __m256i codes = RoundRun(args.x + col, rounding.factor);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(run), codes);
+    __builtin_memcpy(run + kRunScaleOffset, &rounding.scale, sizeof(float));
+    const int32_t sums[2] = {is_by_half ? PairSums(_mm256_castsi256_si128(codes)) : PairSums(codes),
+                             is_by_half ? PairSums(_mm256_extracti128_si256(codes, 1)) : 0};
+    for (int part = 0; part < 2; ++part) {
+      char* to = run + kRunSumsOffset + 4 * part;
+      if (has_offset) {
+        __builtin_memcpy(to, &sums[part], sizeof(int32_t));
+      } else {
+        const int total = static_cast<int16_t>(sums[part]) + (sums[part] >> 16);
+        const float sum = rounding.scale * static_cast<float>(total);
+        __builtin_memcpy(to, &sum, sizeof(float));
+      }
+    }
+  }
+}
+
 void RoundRow(const RoundArgs& args) {
-  if (args.format == QuantFormat::kInt4Group) {
+  if (IsBlocked(args.format)) {
+    RoundRowForBlocks(args);
+  } else if (args.format == QuantFormat::kInt4Group) {
     RoundRowFor<QuantFormat::kInt4Group>(args);
   } else {
     RoundRowFor<QuantFormat::kInt8Group>(args);
@@ -86,6 +133,7 @@ void RoundRow(const RoundArgs& args) {
 }
 
 int64_t RoundedRowBytes(QuantFormat format, int group_size, int cols) {
+  if (IsBlocked(format)) return int64_t{cols / kRun} * kRoundedRunBytes;
   const int full = cols / group_size, rest = cols % group_size;
   return int64_t{full} * RoundedBlockBytes(format, group_size) +
          (rest > 0 ? RoundedBlockBytes(format, rest) : 0);

@@ -9,6 +9,8 @@ KernelTable Avx2Kernels(KernelTable base) {
   avx2::AddMatMul(&table);
   avx2::AddWeightedSum(&table);
   avx2::AddGrouped(&table);
+  avx2::AddBlockProducts32(&table);
+  avx2::AddBlockProducts256(&table);
   avx2::AddRoundRow(&table);
   avx2::AddCacheRows(&table);
   avx2::AddAttention(&table);

@@ -6,7 +6,7 @@
 namespace hadal::reference {
 
 void AddProducts(KernelTable* table);
-void AddGrouped(KernelTable* table);
+void AddRounded(KernelTable* table);
 void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);
 void AddAttentionWords(KernelTable* table);

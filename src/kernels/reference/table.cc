@@ -7,7 +7,7 @@ KernelTable ReferenceKernels() {
   KernelTable table = {};
   table.name = "reference";
   reference::AddProducts(&table);
-  reference::AddGrouped(&table);
+  reference::AddRounded(&table);
   reference::AddCacheRows(&table);
   reference::AddAttention(&table);
   reference::AddAttentionWords(&table);

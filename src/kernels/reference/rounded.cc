@@ -1,8 +1,10 @@
-// Activations rounded to bytes, and their products with grouped weights, in plain loops.
+// Activations rounded to bytes, and their products with grouped and blocked weights, in plain
+// loops.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "kernels/reference/blocks.h"
 #include "kernels/reference/decode.h"
 #include "kernels/reference/parts.h"
 
@@ -48,8 +50,37 @@ void RoundRow(const RoundArgs& args) {
   }
 }
 
+// With row `output` of a blocked weight.
 template <QuantFormat format>
-float Product(const WeightRows& weights, int output, const std::byte* x) {
+float BlockedProduct(const WeightRows& weights, int output, const std::byte* x) {
+  constexpr BlockSize kSize = SizeOfBlock(format);
+  constexpr int kRun = 32, kCols = ScaleElements(format);
+  const auto* row = static_cast<const unsigned char*>(weights.data) +
+                    int64_t{output} * (weights.cols / kSize.elements) * kSize.bytes;
+  float sum = 0;
+  for (int begin = 0; begin < weights.cols; begin += kCols) {
+    const unsigned char* block = row + begin / kSize.elements * kSize.bytes;
+    const std::byte* run = x + begin / kRun * BlockBytesOf(kRun);
+    const auto x_scale = LoadUnaligned<float>(run + kRun, 0);
+    int32_t dot = 0, x_sum = 0;
+    BlockCode part = {};
+    for (int i = 0; i < kCols; ++i) {
+      const int x_code = static_cast<int8_t>(run[begin % kRun + i]);
+      part = BlockCodeAt<format>(block, begin % kSize.elements + i);
+      dot += part.code * x_code;
+      x_sum += x_code;
+    }
+    sum = std::fma(static_cast<float>(dot), part.scale * x_scale, sum);
+    if constexpr (HasMin(format)) {
+      sum = std::fma(part.min, x_scale * static_cast<float>(x_sum), sum);
+    }
+  }
+  return sum;
+}
+
+// With output `output` of a grouped weight.
+template <QuantFormat format>
+float GroupedProduct(const WeightRows& weights, int output, const std::byte* x) {
   float sum = 0;
   for (int begin = 0; begin < weights.cols; begin += weights.group_size) {
     const int g = begin / weights.group_size;
@@ -67,11 +98,17 @@ float Product(const WeightRows& weights, int output, const std::byte* x) {
 }
 
 template <QuantFormat format>
-void GroupedMatMul(const GroupedMatMulArgs& args) {
+void RoundedMatMul(const RoundedMatMulArgs& args) {
   for (int t = 0; t < args.num_rows; ++t) {
     const int64_t row = args.row_ids != nullptr ? args.row_ids[t] : t;
     for (int o = 0; o < args.num_outputs; ++o) {
-      const float product = Product<format>(args.weights, o, args.x + row * args.row_bytes);
+      const std::byte* x = args.x + row * args.row_bytes;
+      float product = 0;
+      if constexpr (IsBlocked(format)) {
+        product = BlockedProduct<format>(args.weights, o, x);
+      } else {
+        product = GroupedProduct<format>(args.weights, o, x);
+      }
       float* out = args.out + t * args.out_stride + o;
       *out = args.accumulate ? *out + product : product;
     }
@@ -88,15 +125,30 @@ int32_t IntegerProbe(int64_t rounds) {
   return total;
 }
 
+template <QuantFormat format>
+void AddFormat(KernelTable* table) {
+  table->rounded_matmul[RoundedIdx(format)] = RoundedMatMul<format>;
+}
+
 }  // namespace
 
-void AddGrouped(KernelTable* table) {
+void AddRounded(KernelTable* table) {
   table->rounded_row_bytes = RoundedRowBytes;
   table->round_row = RoundRow;
-  table->grouped_matmul[GroupedIdx(QuantFormat::kInt8Group)] =
-      GroupedMatMul<QuantFormat::kInt8Group>;
-  table->grouped_matmul[GroupedIdx(QuantFormat::kInt4Group)] =
-      GroupedMatMul<QuantFormat::kInt4Group>;
+  AddFormat<QuantFormat::kInt8Group>(table);
+  AddFormat<QuantFormat::kInt4Group>(table);
+  AddFormat<QuantFormat::kQ4_0>(table);
+  AddFormat<QuantFormat::kQ4_1>(table);
+  AddFormat<QuantFormat::kQ5_0>(table);
+  AddFormat<QuantFormat::kQ5_1>(table);
+  AddFormat<QuantFormat::kQ8_0>(table);
+  AddFormat<QuantFormat::kQ2_K>(table);
+  AddFormat<QuantFormat::kQ3_K>(table);
+  AddFormat<QuantFormat::kQ4_K>(table);
+  AddFormat<QuantFormat::kQ5_K>(table);
+  AddFormat<QuantFormat::kQ6_K>(table);
+  AddFormat<QuantFormat::kIq4Nl>(table);
+  AddFormat<QuantFormat::kIq4Xs>(table);
   table->integer_probe = IntegerProbe;
   table->integer_probe_ops = 16;
 }
