@@ -152,7 +152,7 @@ class Bench {
                          static_cast<double>(CachedValuesPerLayer(config_));
   }
 
-  CacheType cache_type() const { return TypeOfCache(options_.runner.cache_format, config_); }
+  CacheType cache_type() const { return TypeOfCache(options_.runner, *checkpoint_, config_); }
 
   bool Fits(const BenchCase& c) const {
     const int64_t blocks =

@@ -65,8 +65,8 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
   command
       ->add_option(
           "--cache-type", options->cache_format,
-          "Rows of the latent cache: f32, bf16, q8 (bytes with scales), or auto (bf16 with "
-          "INT8 and INT4 weights, else f32)")
+          "Rows of the latent cache: f32, bf16, q8 (bytes with scales), or auto (bf16 where "
+          "the inputs of weights are rounded, see --activations, else f32)")
       ->transform(OneOf(kCacheFormats))
       ->type_name("NAME");
   command

@@ -144,6 +144,9 @@ class Backend {
   virtual Result<Buffer> Allocate(int64_t bytes) = 0;
   // Copies bytes of the host to memory that Allocate gave, as fast as all cores can.
   virtual void Upload(std::span<const std::byte> host, std::byte* to) = 0;
+  // The same for a matrix, in the layout that this backend multiplies best: returns it as it is at
+  // `to`, where it takes as many bytes.
+  virtual QuantizedMatrix UploadMatrix(const QuantizedMatrix& host, std::byte* to) = 0;
   // Takes the scratch for steps within `limits`. Call once, before the first attention or expert
   // operation.
   virtual Status Prepare(const BackendLimits& limits) = 0;

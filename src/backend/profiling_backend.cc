@@ -21,6 +21,9 @@ class ProfilingBackend final : public Backend {
   int num_threads() const override { return inner_->num_threads(); }
   Result<Buffer> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
   void Upload(std::span<const std::byte> host, std::byte* to) override { inner_->Upload(host, to); }
+  QuantizedMatrix UploadMatrix(const QuantizedMatrix& host, std::byte* to) override {
+    return inner_->UploadMatrix(host, to);
+  }
   Status Prepare(const BackendLimits& limits) override { return inner_->Prepare(limits); }
 
   void Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) override {

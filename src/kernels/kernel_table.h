@@ -27,6 +27,9 @@ struct WeightRows {
   // Of grouped formats, where row 0 begins a tile and cols is a multiple of 32.
   int group_size = 0;
   bool has_zero_points = false;
+  // Of blocked formats: rows are turned in eights (block_layout.h); only products with rounded rows
+  // take such, and num_outputs is then a multiple of 16.
+  bool is_turned = false;
 };
 
 struct MatMulArgs {

@@ -5,9 +5,10 @@
 
 namespace hadal {
 
-// Marks the blocked matrices of attention, feed-forward layers and heads, so that kernels may round
-// their inputs to bytes in groups of 32, as they do for INT8 and INT4 (WeightRows in
-// kernels/kernel_table.h). Embeddings, kv_b, routers and the indexer's head weights stay exact.
+// Marks the blocked matrices of attention, feed-forward layers and heads, so that products round
+// their inputs to bytes in groups of 32, as they do for INT8 and INT4
+// (QuantizedMatrix::group_size). Embeddings, kv_b, routers and the indexer's head weights stay
+// exact; so do gate and up where their formats differ, and experts where those of one layer do.
 void RoundBlockInputs(ModelWeights* weights);
 
 }  // namespace hadal

@@ -15,6 +15,7 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoin
   ASSIGN_OR_RETURN(ModelConfig config,
                    ModelConfig::Parse(checkpoint->config(), checkpoint->config_path()));
   ASSIGN_OR_RETURN(ModelWeights weights, BindWeights(*checkpoint, config, backend->num_threads()));
+  if (options.rounds_block_inputs) RoundBlockInputs(&weights);
   if (options.weight_format) {
     const Status status = RoundWeights(config, *options.weight_format, backend, &weights);
     if (!status.ok()) return status.Annotate(checkpoint->path());
@@ -22,7 +23,6 @@ Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoin
   } else if (weights.unpacked.empty() && ResidentBytes(weights) <= options.max_resident_bytes) {
     RETURN_IF_ERROR(MakeResident(*checkpoint, backend, &weights));
   }
-  if (options.rounds_block_inputs) RoundBlockInputs(&weights);
   return std::unique_ptr<Model>(
       new Model(std::move(checkpoint), std::move(config), std::move(weights), backend));
 }

@@ -1,6 +1,7 @@
 #include "model/resident_weights.h"
 
-#include <unordered_map>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,12 +12,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-int64_t BytesOf(const QuantizedMatrix& matrix) {
-  if (IsGrouped(matrix.format)) {
-    return NumTiles(matrix.rows) * TileBytes(matrix.group_shape(), matrix.cols);
-  }
-  return matrix.rows * RowBytesOf(matrix.format, matrix.cols);
-}
+// Matrices of the same bytes that want them in the same layout share a copy.
+using CopyKey = std::pair<const std::byte*, int>;
+CopyKey KeyOf(const QuantizedMatrix& matrix) { return {matrix.data, matrix.group_size}; }
 
 // All matrices in the order of the computation; some share their bytes.
 std::vector<QuantizedMatrix*> Matrices(ModelWeights* weights) {
@@ -51,29 +49,28 @@ std::vector<QuantizedMatrix*> Matrices(ModelWeights* weights) {
 }  // namespace
 
 int64_t ResidentBytes(const ModelWeights& weights) {
-  std::unordered_map<const std::byte*, bool> seen;
+  std::set<CopyKey> seen;
   int64_t bytes = 0;
   // The walk changes nothing.
   for (const QuantizedMatrix* matrix : Matrices(const_cast<ModelWeights*>(&weights))) {
-    if (seen.emplace(matrix->data, true).second) bytes += RoundUp(BytesOf(*matrix), kAlignment);
+    if (seen.insert(KeyOf(*matrix)).second) bytes += RoundUp(matrix->bytes(), kAlignment);
   }
   return bytes;
 }
 
 Status MakeResident(const Checkpoint& checkpoint, Backend* backend, ModelWeights* weights) {
   ASSIGN_OR_RETURN(Buffer memory, backend->Allocate(ResidentBytes(*weights)));
-  std::unordered_map<const std::byte*, const std::byte*> copies;
+  std::map<CopyKey, QuantizedMatrix> copies;
   std::byte* to = memory.data();
   for (QuantizedMatrix* matrix : Matrices(weights)) {
-    const auto [copy, is_new] = copies.emplace(matrix->data, to);
+    const auto [copy, is_new] = copies.try_emplace(KeyOf(*matrix));
     if (is_new) {
-      const int64_t bytes = BytesOf(*matrix);
-      const std::span<const std::byte> from = {matrix->data, static_cast<size_t>(bytes)};
-      backend->Upload(from, to);
-      checkpoint.DropPages(from);
-      to += RoundUp(bytes, kAlignment);
+      copy->second = backend->UploadMatrix(*matrix, to);
+      checkpoint.DropPages({matrix->data, static_cast<size_t>(matrix->bytes())});
+      to += RoundUp(matrix->bytes(), kAlignment);
     }
-    matrix->data = copy->second;
+    matrix->data = copy->second.data;
+    matrix->layout = copy->second.layout;
   }
   weights->resident = std::move(memory);
   return Status::Ok();

@@ -63,8 +63,19 @@ int64_t MaxResidentBytes(WeightMemory memory) {
 
 }  // namespace
 
-CacheType TypeOfCache(CacheFormat format, const ModelConfig& config) {
-  switch (format) {
+namespace {
+
+// A file in another program's container.
+bool IsForeign(const Checkpoint& checkpoint, const ModelConfig& config) {
+  return checkpoint.notes().container == "gguf" ||
+         config.packed_scheme.method != PackedMethod::kNone;
+}
+
+}  // namespace
+
+CacheType TypeOfCache(const RunnerOptions& options, const Checkpoint& checkpoint,
+                      const ModelConfig& config) {
+  switch (options.cache_format) {
     case CacheFormat::kF32:
       return CacheType::kF32;
     case CacheFormat::kBF16:
@@ -74,7 +85,10 @@ CacheType TypeOfCache(CacheFormat format, const ModelConfig& config) {
     case CacheFormat::kAuto:
       break;
   }
-  return config.has_grouped_weights ? CacheType::kBF16 : CacheType::kF32;
+  const bool rounds_inputs =
+      config.has_grouped_weights ||
+      (IsForeign(checkpoint, config) && !KeepsFloatActivations(options, checkpoint, config));
+  return rounds_inputs ? CacheType::kBF16 : CacheType::kF32;
 }
 
 bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& checkpoint,
@@ -82,9 +96,7 @@ bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& check
   if (options.activations != ActivationChoice::kAuto) {
     return options.activations == ActivationChoice::kFloat32;
   }
-  const bool is_foreign =
-      checkpoint.notes().container == "gguf" || config.packed_scheme.method != PackedMethod::kNone;
-  if (!is_foreign) return false;
+  if (!IsForeign(checkpoint, config)) return false;
   constexpr size_t kSmallBytes = size_t{64} << 20;
   size_t bytes = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) bytes += tensor.bytes.size();
@@ -114,7 +126,7 @@ Result<LoadedModel> LoadedModel::Load(const RunnerOptions& options, const Loaded
                                loaded.backend.get()));
   const ModelConfig& config = loaded.model->config();
   const int num_layers = needs.runs_mtp ? config.num_stored_layers() : config.num_hidden_layers;
-  loaded.cache_type = TypeOfCache(options.cache_format, config);
+  loaded.cache_type = TypeOfCache(options, loaded.model->checkpoint(), config);
   const int64_t bytes_per_token = CacheBytesPerToken(config, num_layers, loaded.cache_type);
   ASSIGN_OR_RETURN(const int num_blocks, NumCacheBlocks(options, config, bytes_per_token));
   ASSIGN_OR_RETURN(loaded.cache, LatentCache::Create(config, num_layers, num_blocks,

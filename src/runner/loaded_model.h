@@ -20,7 +20,8 @@ struct LoadedModelNeeds {
 };
 
 // What the option means for a model.
-CacheType TypeOfCache(CacheFormat format, const ModelConfig& config);
+CacheType TypeOfCache(const RunnerOptions& options, const Checkpoint& checkpoint,
+                      const ModelConfig& config);
 
 // Whether products with INT8 and INT4 weights take float32 inputs.
 bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& checkpoint,

@@ -20,7 +20,7 @@
 
 namespace hadal {
 
-// How the latent cache is stored. kAuto: float32, or bf16 with INT8 and INT4 weights, whose
+// How the latent cache is stored. kAuto: float32, or bf16 where inputs of weights are rounded, whose
 // rounding is far coarser.
 enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
 

@@ -83,7 +83,7 @@ constexpr int64_t RowBytesOf(QuantFormat format, int64_t cols) {
 // In which order the bytes lie.
 enum class WeightLayout : uint8_t {
   kRows,   // row-major as in the file, any alignment
-  kTiles,  // of grouped formats, in files and in memory: see below
+  kTiles,  // of grouped formats, in files and in memory, and of blocked ones in memory: see below
 };
 
 // Grouped formats. Sixteen rows (outputs) form a tile; tiles follow each other, the last one filled
@@ -129,6 +129,50 @@ constexpr int64_t TileBytes(const GroupShape& shape, int cols) {
 }
 
 constexpr int NumTiles(int rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+// Blocked formats in kTiles. Eight rows form a tile, of which the blocks that stand above each
+// other follow in the order of columns: the bytes of a block are cut into words of four bytes, and
+// a few of two (the scales that would break the rhythm of four), and the same word of all eight
+// rows lies together. A word at byte b of a block so begins at byte 8 b of the eight. A tile takes
+// as many bytes as its rows.
+struct TurnedWord {
+  int begin, bytes;  // of the word that a byte belongs to
+};
+// REQUIRES: IsBlocked(format).
+constexpr TurnedWord WordOfByte(QuantFormat format, int byte) {
+  int leading = 0, trailing = 0;  // words of two bytes at the begin and the end of a block
+  switch (format) {
+    case QuantFormat::kQ4_0:
+    case QuantFormat::kQ5_0:
+    case QuantFormat::kQ8_0:
+    case QuantFormat::kIq4Nl:
+      leading = 1;
+      break;
+    case QuantFormat::kQ4_1:
+    case QuantFormat::kQ5_1:
+    case QuantFormat::kIq4Xs:
+      leading = 2;
+      break;
+    case QuantFormat::kQ3_K:
+    case QuantFormat::kQ6_K:
+      trailing = 1;
+      break;
+    case QuantFormat::kQ2_K:
+      trailing = 2;
+      break;
+    default:
+      break;
+  }
+  const int fours_end = SizeOfBlock(format).bytes - 2 * trailing;
+  if (byte < 2 * leading || byte >= fours_end) return {byte / 2 * 2, 2};
+  return {2 * leading + (byte - 2 * leading) / 4 * 4, 4};
+}
+
+// Where byte `byte` of the block of row `row` of eight is, from the begin of the eight blocks.
+constexpr int TurnedOffset(QuantFormat format, int row, int byte) {
+  const TurnedWord word = WordOfByte(format, byte);
+  return 8 * word.begin + word.bytes * row + byte - word.begin;
+}
 
 // How the rows of the latent cache are stored. Attention computes in float32 on kF32, and on words
 // (below) of the others.

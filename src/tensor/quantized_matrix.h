@@ -30,10 +30,16 @@ struct QuantizedMatrix {
   bool empty() const { return data == nullptr; }
   GroupShape group_shape() const { return {format, group_size, has_zero_points}; }
 
-  // Bytes in front of row `first`. REQUIRES: of a grouped format a multiple of 16.
+  // Bytes of all rows.
+  int64_t bytes() const {
+    if (!IsGrouped(format)) return rows * RowBytesOf(format, cols);
+    return NumTiles(rows) * TileBytes(group_shape(), cols);
+  }
+
+  // Bytes in front of row `first`. REQUIRES: of a layout of tiles a multiple of 16.
   int64_t OffsetOfRow(int first) const {
+    HADAL_DCHECK(layout == WeightLayout::kRows || first % kTileRows == 0);
     if (!IsGrouped(format)) return first * RowBytesOf(format, cols);
-    HADAL_DCHECK(first % kTileRows == 0);
     return first / kTileRows * TileBytes(group_shape(), cols);
   }
 

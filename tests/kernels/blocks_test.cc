@@ -13,6 +13,7 @@
 #include "formats/ggml_blocks.h"
 #include "kernels/dispatch.h"
 #include "tensor/block_layout.h"
+#include "tensor/turn_blocks.h"
 
 namespace hadal {
 namespace {
@@ -251,6 +252,25 @@ TEST_P(Blocks, RoundedProductsAreThoseOfTheReferenceToTheBit) {
       for (const int num_rows : {2, 7}) {
         EXPECT_EQ(mine.Multiply(Stored(), num_outputs, 0, num_rows, ids.data(), 0.5f),
                   plain.Multiply(Stored(), num_outputs, 0, num_rows, ids.data(), 0.5f));
+      }
+    }
+  }
+}
+
+TEST_P(Blocks, TurnedWeightsGiveTheBitsOfStoredOnes) {
+  for (const int cols : {256, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
+    Make(48, cols);
+    std::vector<std::byte> turned(bytes_.size() - 1);
+    TurnBlocks(format(), bytes_.data() + 1, rows_, cols_, turned.data());
+    WeightRows weights = Stored();
+    weights.data = turned.data();
+    weights.is_turned = true;
+    const RoundedInput input(kernels(), format(), RandomFloats(70 * cols), cols);
+    for (const int num_rows : {1, 2, 3, 4, 7, 70}) {
+      for (const int num_outputs : {16, 48}) {
+        EXPECT_EQ(input.Multiply(weights, num_outputs, 0, num_rows),
+                  input.Multiply(Stored(), num_outputs, 0, num_rows))
+            << cols << " columns, " << num_outputs << " outputs, " << num_rows << " rows";
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "backend/cpu/work_split.h"
 #include "kernels/dispatch.h"
 #include "sys/machine.h"
+#include "tensor/turn_blocks.h"
 
 namespace hadal {
 CpuBackend::CpuBackend(const KernelTable& kernels, const BackendOptions& options, int num_threads)
@@ -27,6 +28,24 @@ void CpuBackend::Upload(std::span<const std::byte> host, std::byte* to) {
     const size_t begin = static_cast<size_t>(chunk) * kChunk;
     std::copy_n(host.data() + begin, std::min(kChunk, host.size() - begin), to + begin);
   });
+}
+
+QuantizedMatrix CpuBackend::UploadMatrix(const QuantizedMatrix& host, std::byte* to) {
+  QuantizedMatrix matrix = host;
+  matrix.data = to;
+  // Blocks that meet rounded rows are turned now instead of at each product.
+  const bool is_turned = IsBlocked(host.format) && host.group_size > 0 &&
+                         host.rows % kTileRows == 0 && host.layout == WeightLayout::kRows;
+  if (!is_turned) {
+    Upload({host.data, static_cast<size_t>(host.bytes())}, to);
+    return matrix;
+  }
+  matrix.layout = WeightLayout::kTiles;
+  pool_.ParallelFor(host.rows / kTileRows, [&](int tile, int) {
+    const int64_t offset = host.OffsetOfRow(tile * kTileRows);
+    TurnBlocks(host.format, host.data + offset, kTileRows, host.cols, to + offset);
+  });
+  return matrix;
 }
 
 void CpuBackend::Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) {

@@ -23,6 +23,7 @@ class CpuBackend final : public Backend {
 
   Result<Buffer> Allocate(int64_t bytes) override { return Buffer::Allocate(bytes); }
   void Upload(std::span<const std::byte> host, std::byte* to) override;
+  QuantizedMatrix UploadMatrix(const QuantizedMatrix& host, std::byte* to) override;
   Status Prepare(const BackendLimits& limits) override;
 
   void Embed(IndexView tokens, const QuantizedMatrix& table, FloatMatrix out) override;

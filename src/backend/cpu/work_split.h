@@ -26,7 +26,8 @@ inline WeightRows KernelRows(const QuantizedMatrix& w, int first) {
           .first_row = w.first_row + first,
           .cols = w.cols,
           .group_size = w.group_size,
-          .has_zero_points = w.has_zero_points};
+          .has_zero_points = w.has_zero_points,
+          .is_turned = IsBlocked(w.format) && w.layout == WeightLayout::kTiles};
 }
 
 }  // namespace hadal

@@ -3,14 +3,28 @@
 #include "kernels/avx2/parts.h"
 
 namespace hadal::avx2 {
+namespace {
+
+template <QuantFormat format>
+void MatMul(const RoundedMatMulArgs& args) {
+  if (args.weights.is_turned) return BlockMatMul<format, TurnedRows>(args);
+  return BlockMatMul<format, StoredRows>(args);
+}
+
+template <QuantFormat format>
+void AddFormat(KernelTable* table) {
+  table->rounded_matmul[RoundedIdx(format)] = MatMul<format>;
+}
+
+}  // namespace
 
 void AddBlockProducts32(KernelTable* table) {
-  AddBlockProduct<QuantFormat::kQ4_0>(table);
-  AddBlockProduct<QuantFormat::kQ4_1>(table);
-  AddBlockProduct<QuantFormat::kQ5_0>(table);
-  AddBlockProduct<QuantFormat::kQ5_1>(table);
-  AddBlockProduct<QuantFormat::kQ8_0>(table);
-  AddBlockProduct<QuantFormat::kIq4Nl>(table);
+  AddFormat<QuantFormat::kQ4_0>(table);
+  AddFormat<QuantFormat::kQ4_1>(table);
+  AddFormat<QuantFormat::kQ5_0>(table);
+  AddFormat<QuantFormat::kQ5_1>(table);
+  AddFormat<QuantFormat::kQ8_0>(table);
+  AddFormat<QuantFormat::kIq4Nl>(table);
 }
 
 }  // namespace hadal::avx2

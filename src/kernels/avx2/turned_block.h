@@ -1,5 +1,5 @@
-// Blocks of eight outputs, turned so that a vector register takes four columns of all eight, as
-// grouped.h has them, and the rows that meet them.
+// A block of eight outputs in registers, each of which has four columns of all eight, as grouped.h
+// has them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/blocks.h"
+#include "kernels/avx2/eight_rows.h"
 #include "kernels/avx2/ints.h"
 #include "kernels/kernel_table.h"
 
@@ -15,67 +16,6 @@ namespace {
 
 constexpr int kStepsPerRun = kRun / kStepCols;
 constexpr int kRegisterBytes = 32;
-
-// A rounded row that meets a blocked weight: for every 32 columns their codes as bytes, the scale,
-// and two sums, of each half for types with a scale for 16 columns, else the first of all 32. They
-// are what corrects an offset or a minimum: for types with an offset two words, the sums of the
-// codes whose column % 4 is 0 or 1 and 2 or 3; for the others a float, the sum times the scale.
-constexpr int kRunScaleOffset = kRun;
-constexpr int kRunSumsOffset = kRun + 4;
-constexpr int kRoundedRunBytes = kRun + 12;
-
-// Where eight outputs are.
-struct EightRows {
-  const char* first;
-  int64_t stride;
-
-  HADAL_INLINE const char* At(int o) const { return first + o * stride; }
-  HADAL_INLINE EightRows Plus(int64_t bytes) const { return {first + bytes, stride}; }
-};
-
-// Sixteen bytes of each row: lane o of turned[k] has bytes 4 k to 4 k + 3 of row o.
-struct Turned {
-  __m256i word[4];
-};
-HADAL_INLINE Turned Turn(const EightRows& rows, int offset) {
-  __m256i pair[4];
-#pragma GCC unroll 4
-  for (int o = 0; o < 4; ++o) {
-    pair[o] =
-        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(At128(rows.At(o) + offset))),
-                                _mm_loadu_si128(At128(rows.At(o + 4) + offset)), 1);
-  }
-  const __m256i low01 = _mm256_unpacklo_epi32(pair[0], pair[1]);
-  const __m256i high01 = _mm256_unpackhi_epi32(pair[0], pair[1]);
-  const __m256i low23 = _mm256_unpacklo_epi32(pair[2], pair[3]);
-  const __m256i high23 = _mm256_unpackhi_epi32(pair[2], pair[3]);
-  return {{_mm256_unpacklo_epi64(low01, low23), _mm256_unpackhi_epi64(low01, low23),
-           _mm256_unpacklo_epi64(high01, high23), _mm256_unpackhi_epi64(high01, high23)}};
-}
-
-// Four bytes of each row.
-HADAL_INLINE __m256i WordOfEach(const EightRows& rows, int offset) {
-  return _mm256_setr_epi32(static_cast<int32_t>(WordAt(rows.At(0) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(1) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(2) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(3) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(4) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(5) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(6) + offset)),
-                           static_cast<int32_t>(WordAt(rows.At(7) + offset)));
-}
-
-HADAL_INLINE int16_t HalfAt(const char* p) {
-  int16_t bits;
-  __builtin_memcpy(&bits, p, sizeof(bits));
-  return bits;
-}
-HADAL_INLINE Vec HalfOfEach(const EightRows& rows, int offset) {
-  return _mm256_cvtph_ps(_mm_setr_epi16(HalfAt(rows.At(0) + offset), HalfAt(rows.At(1) + offset),
-                                        HalfAt(rows.At(2) + offset), HalfAt(rows.At(3) + offset),
-                                        HalfAt(rows.At(4) + offset), HalfAt(rows.At(5) + offset),
-                                        HalfAt(rows.At(6) + offset), HalfAt(rows.At(7) + offset)));
-}
 
 // The halves in the lower words of lanes.
 HADAL_INLINE Vec LowHalves(__m256i words) {
@@ -156,28 +96,27 @@ HADAL_INLINE __m256i WhereBitsAreSet(__m256i words, int value) {
 }
 
 // One block of eight outputs. Everything is unrolled, so that most of it stays in registers.
-template <QuantFormat format>
+template <QuantFormat format, class Rows>
 class TurnedBlock {
  public:
   static constexpr int kRuns = SizeOfBlock(format).elements / kRun;
-  static constexpr int kGroups = SizeOfBlock(format).elements / ScaleElements(format);
 
-  HADAL_INLINE explicit TurnedBlock(const EightRows& rows) : rows_(rows) { LoadScales(); }
+  HADAL_INLINE explicit TurnedBlock(const Rows& rows) : rows_(rows) { LoadScales(); }
 
   // To be called for each run before its codes are asked for.
   template <int run>
   HADAL_INLINE void Start() {
-    if constexpr (format == QuantFormat::kQ8_0) {
-      const Turned low = Turn(rows_, 2), high = Turn(rows_, 18);
+    if constexpr (HasAreas(format)) {
+      if constexpr (!Rows::kIsTurned) TurnAreas<run>();
+    } else if constexpr (format == QuantFormat::kQ8_0) {
+      const FourWords low = rows_.Words(2), high = rows_.Words(18);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         codes_[k] = low.word[k];
         codes_[4 + k] = high.word[k];
       }
-    } else if constexpr (HasAreas(format)) {
-      TurnAreas<run>();
     } else {
-      const Turned pairs = Turn(rows_, NibblesBegin(format, run));
+      const FourWords pairs = rows_.Words(NibblesBegin(format, run));
       const __m256i mask = _mm256_set1_epi8(15);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
@@ -185,7 +124,7 @@ class TurnedBlock {
         codes_[4 + k] = _mm256_and_si256(_mm256_srli_epi16(pairs.word[k], 4), mask);
       }
       if constexpr (format == QuantFormat::kQ5_0 || format == QuantFormat::kQ5_1) {
-        AddHighBits<0>(WordOfEach(rows_, NibblesBegin(format, run) - 4));
+        AddHighBits<0>(rows_.Word(NibblesBegin(format, run) - 4));
       }
     }
   }
@@ -194,7 +133,11 @@ class TurnedBlock {
   template <int run>
   HADAL_INLINE __m256i Codes(int step) const {
     if constexpr (HasAreas(format)) {
-      return LoadStoredCodes<format, run, 8>(turned_ + kRegisterBytes * step);
+      // Turned areas: an element of any of the eight outputs takes its bits as in a block that is
+      // eight times as wide.
+      const char* areas = turned_;
+      if constexpr (Rows::kIsTurned) areas = rows_.At(0);
+      return LoadStoredCodes<format, run, 8>(areas + kRegisterBytes * step);
     } else if constexpr (format == QuantFormat::kIq4Nl || format == QuantFormat::kIq4Xs) {
       return NonLinear(codes_[step]);
     } else {
@@ -204,76 +147,91 @@ class TurnedBlock {
 
   template <int group>
   HADAL_INLINE Vec Scale() const {
-    if constexpr (HasSubScales(format)) {
-      return ScaledByte<group % 4>(scale_words_[group / 4], factors_[0]);
-    } else if constexpr (format == QuantFormat::kQ6_K) {
-      return ScaledSignedByte<group % 4>(scale_words_[group / 4], factors_[0]);
+    using F = QuantFormat;
+    if constexpr (kRuns == 1) {
+      return scale_;
+    } else if constexpr (format == F::kIq4Xs) {
+      // Four bits of a word, and two of a short; less 32.
+      const __m256i low = _mm256_srli_epi32(scale_words_[0], 4 * group);
+      const __m256i high = _mm256_slli_epi32(_mm256_srli_epi32(scale_words_[1], 2 * group), 4);
+      const __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
+                                           _mm256_and_si256(high, _mm256_set1_epi32(48)));
+      return Mul(scale_, _mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(32))));
+    } else if constexpr (format == F::kQ3_K || format == F::kQ6_K) {
+      return ScaledSignedByte<group % 4>(scale_words_[group / 4], scale_);
     } else {
-      return scales_[group];
+      return ScaledByte<group % 4>(scale_words_[group / 4], scale_);
     }
   }
   template <int group>
   HADAL_INLINE Vec Min() const {
-    if constexpr (HasSubScales(format)) {
-      return ScaledByte<group % 4>(min_words_[group / 4], factors_[1]);
+    if constexpr (kRuns == 1) {
+      return min_;
     } else {
-      return mins_[group];
+      return ScaledByte<group % 4>(min_words_[group / 4], min_);
     }
   }
 
  private:
-  // Q4_K and Q5_K, whose head is the same.
-  static constexpr bool HasSubScales(QuantFormat f) {
-    return f == QuantFormat::kQ4_K || f == QuantFormat::kQ5_K;
-  }
-
   HADAL_INLINE void LoadScales() {
-    if constexpr (kRuns == 1) {
-      scales_[0] = HalfOfEach(rows_, 0);
-      if constexpr (UseOfMin(format) != MinUse::kNone) mins_[0] = HalfOfEach(rows_, 2);
-    } else if constexpr (HasSubScales(format)) {
-      const Turned head = Turn(rows_, 0);
+    using F = QuantFormat;
+    if constexpr (format == F::kQ4_K || format == F::kQ5_K) {
+      const FourWords head = rows_.Words(0);
       const __m256i a = head.word[1], b = head.word[2], c = head.word[3];
-      const __m256i six = _mm256_set1_epi32(0x3F3F3F3F), four = _mm256_set1_epi32(0x0F0F0F0F);
-      const __m256i two = _mm256_set1_epi32(0x30303030);
-      const __m256i a_top = _mm256_and_si256(_mm256_srli_epi32(a, 2), two);
-      const __m256i b_top = _mm256_and_si256(_mm256_srli_epi32(b, 2), two);
-      factors_[0] = LowHalves(head.word[0]);
-      factors_[1] = LowHalves(_mm256_srli_epi32(head.word[0], 16));
+      const __m256i six = _mm256_set1_epi32(0x3F3F3F3F), two = _mm256_set1_epi32(0x30303030);
+      scale_ = LowHalves(head.word[0]);
+      min_ = LowHalves(_mm256_srli_epi32(head.word[0], 16));
       scale_words_[0] = _mm256_and_si256(a, six);
-      scale_words_[1] = _mm256_or_si256(_mm256_and_si256(c, four), a_top);
+      scale_words_[1] = _mm256_or_si256(LowNibbles(c, 0), Masked(_mm256_srli_epi32(a, 2), two));
       min_words_[0] = _mm256_and_si256(b, six);
-      min_words_[1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(c, 4), four), b_top);
-    } else if constexpr (format == QuantFormat::kQ6_K) {
-      const Turned scales = Turn(rows_, 192);
+      min_words_[1] = _mm256_or_si256(LowNibbles(c, 4), Masked(_mm256_srli_epi32(b, 2), two));
+    } else if constexpr (format == F::kQ6_K) {
+      TakeScaleWords(rows_.Words(192));
+      scale_ = _mm256_cvtph_ps(rows_.Shorts(208));
+    } else if constexpr (format == F::kQ3_K) {
+      // Low halves of sixteen scales in two words, two more bits of each in a third; less 32.
+      const __m256i a = rows_.Word(96), b = rows_.Word(100), high = rows_.Word(104);
+      const __m256i two = _mm256_set1_epi32(0x30303030);
+      const __m256i words[4] = {
+          _mm256_or_si256(LowNibbles(a, 0), Masked(_mm256_slli_epi32(high, 4), two)),
+          _mm256_or_si256(LowNibbles(b, 0), Masked(_mm256_slli_epi32(high, 2), two)),
+          _mm256_or_si256(LowNibbles(a, 4), Masked(high, two)),
+          _mm256_or_si256(LowNibbles(b, 4), Masked(_mm256_srli_epi32(high, 2), two))};
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) scale_words_[k] = scales.word[k];
-      factors_[0] = HalfOfEach(rows_, 208);
+      for (int k = 0; k < 4; ++k) scale_words_[k] = MinusEach(words[k], 32);
+      scale_ = _mm256_cvtph_ps(rows_.Shorts(108));
+    } else if constexpr (format == F::kQ2_K) {
+      const FourWords both = rows_.Words(0);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        scale_words_[k] = LowNibbles(both.word[k], 0);
+        min_words_[k] = LowNibbles(both.word[k], 4);
+      }
+      scale_ = _mm256_cvtph_ps(rows_.Shorts(80));
+      min_ = _mm256_cvtph_ps(rows_.Shorts(82));
     } else {
-      LoadScalesOfEach();
+      scale_ = _mm256_cvtph_ps(rows_.Shorts(0));
+      if constexpr (format == F::kIq4Xs) {
+        scale_words_[0] = rows_.Word(4);
+        scale_words_[1] = _mm256_cvtepu16_epi32(rows_.Shorts(2));
+      } else if constexpr (UseOfMin(format) != MinUse::kNone) {
+        min_ = _mm256_cvtph_ps(rows_.Shorts(2));
+      }
     }
   }
-
-  // Scales formed output by output, then turned.
-  HADAL_INLINE void LoadScalesOfEach() {
-    BlockScales each[8];
-    for (int o = 0; o < 8; ++o) LoadBlockScales<format>(rows_.At(o), &each[o]);
-    const EightRows scales = {reinterpret_cast<const char*>(each[0].scale), sizeof(BlockScales)};
-    const EightRows mins = {reinterpret_cast<const char*>(each[0].min), sizeof(BlockScales)};
+  HADAL_INLINE void TakeScaleWords(const FourWords& words) {
 #pragma GCC unroll 4
-    for (int group = 0; group < kGroups; group += 4) {
-      TurnFloats(scales, group, scales_);
-      if constexpr (UseOfMin(format) != MinUse::kNone) TurnFloats(mins, group, mins_);
-    }
+    for (int k = 0; k < 4; ++k) scale_words_[k] = words.word[k];
   }
-  HADAL_INLINE static void TurnFloats(const EightRows& floats, int first, Vec* to) {
-    const Turned turned = Turn(floats, 4 * first);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) to[first + k] = _mm256_castsi256_ps(turned.word[k]);
+  HADAL_INLINE static __m256i Masked(__m256i words, __m256i mask) {
+    return _mm256_and_si256(words, mask);
+  }
+  // Four bits of each byte, from `shift` on.
+  HADAL_INLINE static __m256i LowNibbles(__m256i words, int shift) {
+    return Masked(_mm256_srli_epi32(words, shift), _mm256_set1_epi8(15));
   }
 
-  // Areas are turned as they are; an element of any of the eight outputs then takes its bits as in
-  // a block that is eight times as wide. An area is turned with the first run that takes from it.
+  // An area is turned with the first run that takes from it.
   template <int run>
   HADAL_INLINE void TurnAreas() {
     using F = QuantFormat;
@@ -296,7 +254,7 @@ class TurnedBlock {
   HADAL_INLINE void TurnArea() {
 #pragma GCC unroll 2
     for (int part = 0; part < 2; ++part) {
-      const Turned words = Turn(rows_, offset + 16 * part);
+      const FourWords words = rows_.Words(offset + 16 * part);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         char* to = turned_ + 8 * offset + kRegisterBytes * (4 * part + k);
@@ -313,12 +271,11 @@ class TurnedBlock {
     }
   }
 
-  EightRows rows_;
-  Vec factors_[2];
-  __m256i scale_words_[4], min_words_[2];
-  Vec scales_[kGroups], mins_[kGroups];
+  Rows rows_;
+  Vec scale_, min_;  // of blocks of 32 columns their own, else what multiplies those of groups
+  __m256i scale_words_[4], min_words_[4];
   __m256i codes_[kStepsPerRun];
-  alignas(32) char turned_[HasAreas(format) ? 8 * AreasEnd(format) : 1];
+  alignas(32) char turned_[HasAreas(format) && !Rows::kIsTurned ? 8 * AreasEnd(format) : 1];
 };
 
 }  // namespace

@@ -82,6 +82,42 @@ bool FewRows(const WeightedSumArgs& args) {
   return conversion == Conversion::kExact || exactness.holds();
 }
 
+// Runs from `run` on of a block, times x of each row, added to the sums from `out` on.
+template <QuantFormat format, int run = 0>
+inline void AddBlockRuns(const WeightedSumArgs& args, int r, const char* block,
+                         const BlockScales& scales, float* out) {
+  if constexpr (run < SizeOfBlock(format).elements / kRun) {
+    const __m256i codes = LoadCodes<format, run>(block);
+    const Vec w[4] = {
+        QuarterOfRun<format, run, 0>(codes, scales), QuarterOfRun<format, run, 1>(codes, scales),
+        QuarterOfRun<format, run, 2>(codes, scales), QuarterOfRun<format, run, 3>(codes, scales)};
+    for (int t = 0; t < args.num_rows; ++t) {
+      const Vec x = Set(args.x[t * args.x_stride + r]);
+      float* at = out + t * args.out_stride + kRun * run;
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; ++q) {
+        _mm256_storeu_ps(at + 8 * q, MulAdd(x, w[q], _mm256_loadu_ps(at + 8 * q)));
+      }
+    }
+    AddBlockRuns<format, run + 1>(args, r, block, scales, out);
+  }
+}
+
+// Blocks are decoded in registers, one weight row after another.
+template <QuantFormat format>
+void FewRowsOfBlocks(const WeightedSumArgs& args) {
+  constexpr BlockSize kSize = SizeOfBlock(format);
+  Clear(args);
+  const char* block = static_cast<const char*>(args.weights.data);
+  for (int r = 0; r < args.num_weight_rows; ++r) {
+    for (int col = 0; col < args.weights.cols; col += kSize.elements, block += kSize.bytes) {
+      BlockScales scales;
+      LoadBlockScales<format>(block, &scales);
+      AddBlockRuns<format>(args, r, block, scales, args.out + col);
+    }
+  }
+}
+
 // Weight rows and columns that are decoded at a time. Rows lie an odd number of cache lines apart,
 // so that a column of the tile does not fall into a few sets of the first cache.
 constexpr int kTileCols = 128;
@@ -121,6 +157,17 @@ void WeightedSum(const WeightedSumArgs& args) {
   if (!FewRows<format, Conversion::kFast>(args)) FewRows<format, Conversion::kExact>(args);
 }
 
+template <QuantFormat format>
+void WeightedSumOfBlocks(const WeightedSumArgs& args) {
+  if (args.num_rows > kFewRows) return ManyRows<format>(args);
+  FewRowsOfBlocks<format>(args);
+}
+
+template <QuantFormat format>
+void AddBlocked(KernelTable* table) {
+  table->weighted_sum[static_cast<int>(format)] = WeightedSumOfBlocks<format>;
+}
+
 }  // namespace
 
 void AddWeightedSum(KernelTable* table) {
@@ -133,18 +180,18 @@ void AddWeightedSum(KernelTable* table) {
       ManyRows<QuantFormat::kInt8Group>;
   table->weighted_sum[static_cast<int>(QuantFormat::kInt4Group)] =
       ManyRows<QuantFormat::kInt4Group>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_0)] = ManyRows<QuantFormat::kQ4_0>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_1)] = ManyRows<QuantFormat::kQ4_1>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_0)] = ManyRows<QuantFormat::kQ5_0>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_1)] = ManyRows<QuantFormat::kQ5_1>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ8_0)] = ManyRows<QuantFormat::kQ8_0>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ2_K)] = ManyRows<QuantFormat::kQ2_K>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ3_K)] = ManyRows<QuantFormat::kQ3_K>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ4_K)] = ManyRows<QuantFormat::kQ4_K>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ5_K)] = ManyRows<QuantFormat::kQ5_K>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kQ6_K)] = ManyRows<QuantFormat::kQ6_K>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kIq4Nl)] = ManyRows<QuantFormat::kIq4Nl>;
-  table->weighted_sum[static_cast<int>(QuantFormat::kIq4Xs)] = ManyRows<QuantFormat::kIq4Xs>;
+  AddBlocked<QuantFormat::kQ4_0>(table);
+  AddBlocked<QuantFormat::kQ4_1>(table);
+  AddBlocked<QuantFormat::kQ5_0>(table);
+  AddBlocked<QuantFormat::kQ5_1>(table);
+  AddBlocked<QuantFormat::kQ8_0>(table);
+  AddBlocked<QuantFormat::kQ2_K>(table);
+  AddBlocked<QuantFormat::kQ3_K>(table);
+  AddBlocked<QuantFormat::kQ4_K>(table);
+  AddBlocked<QuantFormat::kQ5_K>(table);
+  AddBlocked<QuantFormat::kQ6_K>(table);
+  AddBlocked<QuantFormat::kIq4Nl>(table);
+  AddBlocked<QuantFormat::kIq4Xs>(table);
 }
 
 }  // namespace hadal::avx2

@@ -50,16 +50,33 @@ void RoundRow(const RoundArgs& args) {
   }
 }
 
+// Block `idx` of row `output`, as it lies in a file.
+template <QuantFormat format>
+void CopyBlock(const WeightRows& weights, int output, int idx, unsigned char* block) {
+  constexpr int kBytes = SizeOfBlock(format).bytes;
+  const int64_t row_bytes = RowBytesOf(format, weights.cols);
+  const auto* data = static_cast<const unsigned char*>(weights.data);
+  if (!weights.is_turned) {
+    std::memcpy(block, data + output * row_bytes + idx * kBytes, kBytes);
+    return;
+  }
+  const unsigned char* eight = data + output / 8 * 8 * row_bytes + int64_t{8} * idx * kBytes;
+  for (int byte = 0; byte < kBytes; ++byte) {
+    block[byte] = eight[TurnedOffset(format, output % 8, byte)];
+  }
+}
+
 // With row `output` of a blocked weight.
 template <QuantFormat format>
 float BlockedProduct(const WeightRows& weights, int output, const std::byte* x) {
   constexpr BlockSize kSize = SizeOfBlock(format);
   constexpr int kRun = 32, kCols = ScaleElements(format);
-  const auto* row = static_cast<const unsigned char*>(weights.data) +
-                    int64_t{output} * (weights.cols / kSize.elements) * kSize.bytes;
   float sum = 0;
+  unsigned char block[kSize.bytes];
   for (int begin = 0; begin < weights.cols; begin += kCols) {
-    const unsigned char* block = row + begin / kSize.elements * kSize.bytes;
+    if (begin % kSize.elements == 0) {
+      CopyBlock<format>(weights, output, begin / kSize.elements, block);
+    }
     const std::byte* run = x + begin / kRun * BlockBytesOf(kRun);
     const auto x_scale = LoadUnaligned<float>(run + kRun, 0);
     int32_t dot = 0, x_sum = 0;
