@@ -26,3 +26,13 @@ function(hadal_use_precompiled target from)
     target_precompile_headers(${target} REUSE_FROM ${from})
   endif()
 endfunction()
+
+# hadal_join_sources(TARGET NUMBER): so many sources are compiled as one: what their headers cost is paid once. A name in
+# an unnamed namespace is then the module's, so modules give each one meaning. Off in the presets for development, where
+# a change is to compile one source, and where missing includes are to be seen.
+option(HADAL_JOIN_SOURCES "Compile several sources of a module as one" OFF)
+function(hadal_join_sources target number)
+  if(HADAL_JOIN_SOURCES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${number})
+  endif()
+endfunction()

@@ -16,8 +16,6 @@ using Kind = MessageDelta::Kind;
 
 constexpr std::string_view kDim = "\x1b[2m", kPlain = "\x1b[0m";
 
-double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
-
 double Rate(int num_tokens, int64_t us) {
   return num_tokens > 0 && us > 0 ? num_tokens / Seconds(us) : 0.0;
 }

@@ -10,8 +10,6 @@
 namespace hadal {
 namespace {
 
-constexpr double kGiga = 1e9;
-
 Json LimitsAsJson(const MachineLimits& limits) {
   return {{"read_gb_s", limits.read_bytes_per_s / kGiga},
           {"rates",

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/median.h"
 #include "apps/model_path.h"
 #include "base/random.h"
 #include "engine/engine.h"
@@ -24,11 +25,6 @@ constexpr int kTextTokens = 48;  // of the text that is generated again
 constexpr int64_t kMaxTextBytes = int64_t{64} << 20;
 constexpr uint64_t kSeed = 1;
 constexpr uint64_t kErrorStream = 40, kTokenStream = 41;
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 // One sequence, stepped by hand.
 class OneSequence {

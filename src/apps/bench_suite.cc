@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/median.h"
 #include "backend/step_profile.h"
 #include "base/random.h"
 #include "formats/checkpoint.h"
@@ -23,12 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 // The process's largest resident set so far, in bytes; 0 when unknown.

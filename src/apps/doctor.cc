@@ -12,8 +12,6 @@
 namespace hadal {
 namespace {
 
-constexpr double kGiga = 1e9;
-
 Json KernelsAsJson(const MachineReport& report) {
   Json list = Json::array();
   for (const KernelSetReport& set : report.kernels) {

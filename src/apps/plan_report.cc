@@ -12,7 +12,6 @@
 namespace hadal {
 namespace {
 
-constexpr double kGiga = 1e9;
 constexpr int kChunk = 512;  // RunnerOptions::max_step_tokens
 // Scratch of a step, tokenizer, the program: 0.5 GB beside weights and cache of V2-Lite.
 constexpr int64_t kRuntimeBytes = 600'000'000;

@@ -6,6 +6,8 @@
 
 namespace hadal {
 
+inline constexpr double kGiga = 1e9;
+
 // "512 bytes", "30.5 MB", "689 GB": powers of 1000, three digits.
 std::string FormatBytes(int64_t bytes);
 

@@ -7,6 +7,7 @@
 // and the step was built; a device that fails says so in Synchronize().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -178,6 +179,10 @@ class Backend {
                          const ExpertChoice& choice, FloatMatrix inout) = 0;
   // inout += x.
   virtual void Add(ConstFloatMatrix x, FloatMatrix inout) = 0;
+
+  // From now on attention and experts may leave their results unfinished once *stop is set, which
+  // then belong to a step that is thrown away. Null: no longer.
+  virtual void WatchStop(const std::atomic<bool>* stop) = 0;
 
   // Waits until everything asked for is done.
   virtual Status Synchronize() = 0;

@@ -72,6 +72,7 @@ class ProfilingBackend final : public Backend {
   void Add(ConstFloatMatrix x, FloatMatrix inout) override {
     Note("add", [&] { inner_->Add(x, inout); });
   }
+  void WatchStop(const std::atomic<bool>* stop) override { inner_->WatchStop(stop); }
   Status Synchronize() override { return inner_->Synchronize(); }
 
  private:

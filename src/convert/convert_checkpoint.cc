@@ -22,13 +22,14 @@
 namespace hadal {
 namespace {
 
-constexpr int kVersion = 1;  // of what the same options give; part of the fingerprint
+constexpr int kConvertVersion = 1;  // of what the same options give; part of the fingerprint
 constexpr int64_t kChunkFloats = int64_t{1} << 22;
 
 // Everything that the bytes of the result depend on.
 std::string Fingerprint(const ConvertOptions& options, const Checkpoint& checkpoint) {
-  std::string text = fmt::format("convert {} {} {} {}", kVersion, DumpJson(checkpoint.config()),
-                                 options.may_requantize, options.shard_bytes);
+  std::string text =
+      fmt::format("convert {} {} {} {}", kConvertVersion, DumpJson(checkpoint.config()),
+                  options.may_requantize, options.shard_bytes);
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const auto head = tensor.bytes.first(std::min<size_t>(tensor.bytes.size(), 64));
     text += fmt::format("|{} {} {} {:x}", tensor.name, DTypeName(tensor.dtype),

@@ -40,9 +40,9 @@ GroupShape RoundedShape(DType dtype) {
   }
 }
 
-class Planner {
+class ConvertPlanner {
  public:
-  Planner(const Checkpoint& checkpoint, bool may_requantize, WeightUnpacker* unpacker)
+  ConvertPlanner(const Checkpoint& checkpoint, bool may_requantize, WeightUnpacker* unpacker)
       : checkpoint_(checkpoint), may_requantize_(may_requantize), unpacker_(unpacker) {}
 
   using Action = ConvertItem::Action;
@@ -156,7 +156,7 @@ class Planner {
 Result<ConvertPlan> PlanConversion(const Checkpoint& checkpoint, const ModelConfig& config,
                                    bool may_requantize, WeightUnpacker* unpacker) {
   ASSIGN_OR_RETURN(const FoundWeights found, FindWeights(checkpoint, config));
-  Planner planner(checkpoint, may_requantize, unpacker);
+  ConvertPlanner planner(checkpoint, may_requantize, unpacker);
   for (const FoundWeight& weight : found.weights) RETURN_IF_ERROR(planner.Add(weight));
   return planner.Take();
 }

@@ -23,11 +23,11 @@
 namespace hadal {
 namespace {
 
-constexpr int kVersion = 1;  // of what the same options give; part of the fingerprint
+constexpr int kQuantizeVersion = 1;  // of what the same options give; part of the fingerprint
 
 // Everything that the bytes of the result depend on.
 std::string Fingerprint(const QuantizeOptions& options, const Checkpoint& checkpoint) {
-  std::string text = fmt::format("{} {} {} {}", kVersion, DumpJson(checkpoint.config()),
+  std::string text = fmt::format("{} {} {} {}", kQuantizeVersion, DumpJson(checkpoint.config()),
                                  DumpJson(options.recipe.ToJson()), options.shard_bytes);
   text += fmt::format(" {} {}", options.feedback.damping, options.feedback.num_sweeps);
   for (const TensorInfo& tensor : checkpoint.tensors()) {

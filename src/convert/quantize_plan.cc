@@ -10,9 +10,9 @@
 namespace hadal {
 namespace {
 
-class Planner {
+class QuantizePlanner {
  public:
-  Planner(const Checkpoint& checkpoint, const Recipe& recipe, const FoundWeights& found)
+  QuantizePlanner(const Checkpoint& checkpoint, const Recipe& recipe, const FoundWeights& found)
       : checkpoint_(checkpoint), recipe_(recipe) {
     for (const FoundWeight& weight : found.weights) by_name_[weight.name] = &weight;
   }
@@ -117,7 +117,7 @@ double QuantizePlan::bits_per_weight() const {
 Result<QuantizePlan> PlanQuantization(const Checkpoint& checkpoint, const ModelConfig& config,
                                       const Recipe& recipe) {
   ASSIGN_OR_RETURN(const FoundWeights found, FindWeights(checkpoint, config));
-  Planner planner(checkpoint, recipe, found);
+  QuantizePlanner planner(checkpoint, recipe, found);
   const auto add = [&planner](const ExpectedWeight& weight) { planner.Add(weight); };
   ForEachWeight(config, add);
   if (found.has_mtp) ForEachMtpWeight(config, add);

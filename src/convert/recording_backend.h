@@ -81,6 +81,7 @@ class RecordingBackend final : public Backend {
     inner_->ExpertMlp(x, experts, choice, inout);
   }
   void Add(ConstFloatMatrix x, FloatMatrix inout) override { inner_->Add(x, inout); }
+  void WatchStop(const std::atomic<bool>* stop) override { inner_->WatchStop(stop); }
   Status Synchronize() override { return inner_->Synchronize(); }
 
  private:

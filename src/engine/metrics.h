@@ -14,6 +14,8 @@
 
 namespace hadal {
 
+inline double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
+
 struct MetricsSnapshot {
   int64_t num_submitted = 0;                                                // sequences
   int64_t num_stopped = 0, num_cut = 0, num_failed = 0, num_cancelled = 0;  // how they ended

@@ -39,7 +39,6 @@ MetricFamily ByLabel(std::string name, std::string help, const std::string& labe
   return family;
 }
 
-double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
 double Number(int64_t count) { return static_cast<double>(count); }
 
 void AddRequests(const MetricsSnapshot& v, std::vector<MetricFamily>* out) {

@@ -6,11 +6,6 @@
 #include "base/check.h"
 
 namespace hadal {
-namespace {
-
-double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
-
-}  // namespace
 
 void OutputProcessor::Add(std::unique_ptr<OutputSequence> sequence) {
   const SequenceId id = sequence->id;

@@ -9,6 +9,23 @@
 #include "model/round_weights.h"
 
 namespace hadal {
+namespace {
+
+// Lets the backend leave a step early, while it lives.
+class StopWatch {
+ public:
+  StopWatch(const std::atomic<bool>* stop, Backend* backend) : backend_(backend) {
+    backend_->WatchStop(stop);
+  }
+  ~StopWatch() { backend_->WatchStop(nullptr); }
+  StopWatch(const StopWatch&) = delete;
+  StopWatch& operator=(const StopWatch&) = delete;
+
+ private:
+  Backend* backend_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<Model>> Model::Load(std::unique_ptr<Checkpoint> checkpoint,
                                            const ModelLoadOptions& options, Backend* backend) {
@@ -54,10 +71,12 @@ bool Model::Forward(const ForwardBatch& batch, LatentCache* cache, Activations* 
   LoadAngles(batch, activations);
   const FloatMatrix hidden = activations->hidden.Rows(0, batch.num_tokens());
   backend_->Embed(batch.tokens, weights_.embedding, hidden);
+  const StopWatch watch(batch.stop, backend_);
   for (int layer = 0; layer < config_.num_hidden_layers; ++layer) {
-    if (batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed)) return false;
+    if (batch.is_stopped()) return false;
     layers_[static_cast<size_t>(layer)].Forward(batch, cache, activations, &expert_load_);
   }
+  if (batch.is_stopped()) return false;
   backend_->RmsNorm(hidden, weights_.final_norm, static_cast<float>(config_.rms_norm_eps),
                     activations->normed.Rows(0, batch.num_tokens()));
   return true;

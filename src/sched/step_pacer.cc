@@ -17,7 +17,7 @@ constexpr double kMaxJump = 3;
 constexpr double kMaxGrowth = 2;
 constexpr double kFirstWork = 32;
 
-double Blend(double old, double measured) {
+double BlendStepTime(double old, double measured) {
   return old + kWeight * (std::clamp(measured, old / kMaxJump, old * kMaxJump) - old);
 }
 
@@ -59,7 +59,7 @@ void StepPacer::Note(const StepLoad& load, int64_t elapsed_us) {
     // At least a tenth of the step is the prompt's: the base may be of a time when more decoded.
     NoteCost(load.prompt_work, std::max(us - BaseUs(load.num_decoding), us / 10));
   } else if (load.num_decoding > 0) {
-    base_us_ = has_base_ ? Blend(base_us_, us) : us;
+    base_us_ = has_base_ ? BlendStepTime(base_us_, us) : us;
     has_base_ = true;
   }
 }
@@ -75,7 +75,7 @@ void StepPacer::NoteCost(double work, double us) {
     has_costs_ = true;
     return;
   }
-  const double cost = Blend(CostUs(nearest), scaled);
+  const double cost = BlendStepTime(CostUs(nearest), scaled);
   for (int i = 0; i < kNumCosts; ++i) {
     double& other = costs_us_[static_cast<size_t>(i)];
     const double in_proportion = cost * std::exp2(i - nearest);

@@ -20,7 +20,7 @@ constexpr int kMaxTopLogprobs = 20;
 // The name under which DeepSeek's own API serves the thinking mode.
 constexpr std::string_view kThinkingModelName = "deepseek-reasoner";
 
-Status RefuseWhatCannotBe(const FieldReader& fields) {
+Status RefuseInChat(const FieldReader& fields) {
   RETURN_IF_ERROR(fields.Refuse("functions", "use tools instead"));
   RETURN_IF_ERROR(fields.Refuse("function_call", "use tool_choice instead"));
   RETURN_IF_ERROR(fields.Refuse("audio", "this model neither hears nor speaks"));
@@ -200,7 +200,7 @@ Result<ApiCall> ParseChatRequest(const Json& body, const ApiModel& model) {
   ApiCall call;
   GenerationRequest request;
   RETURN_IF_ERROR(ReadModelName(fields, model, &call.model));
-  RETURN_IF_ERROR(RefuseWhatCannotBe(fields));
+  RETURN_IF_ERROR(RefuseInChat(fields));
   RETURN_IF_ERROR(ReadServiceFields(fields, &call));
   RETURN_IF_ERROR(ReadStreaming(fields, &call));
   RETURN_IF_ERROR(ReadSampling(fields, model, &request));

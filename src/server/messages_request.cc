@@ -147,7 +147,7 @@ Status ReadMessages(const FieldReader& fields, Conversation* conversation) {
 }
 
 // In the form of the layouts, which is OpenAI's.
-Status ReadTools(const FieldReader& fields, std::vector<Json>* tools) {
+Status ReadMessagesTools(const FieldReader& fields, std::vector<Json>* tools) {
   ASSIGN_OR_RETURN(const Json* list, fields.List("tools"));
   for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
@@ -170,7 +170,7 @@ Status ReadTools(const FieldReader& fields, std::vector<Json>* tools) {
   return Status::Ok();
 }
 
-Result<ToolChoice> ReadToolChoice(const FieldReader& fields) {
+Result<ToolChoice> ReadMessagesToolChoice(const FieldReader& fields) {
   ToolChoice choice;
   ASSIGN_OR_RETURN(const Json* value, fields.Object("tool_choice"));
   if (value == nullptr) return choice;
@@ -227,7 +227,7 @@ Status CheckContextManagement(const FieldReader& fields) {
   return Status::Ok();
 }
 
-Status RefuseWhatCannotBe(const FieldReader& fields) {
+Status RefuseInMessages(const FieldReader& fields) {
   RETURN_IF_ERROR(fields.Only("service_tier", {"auto", "standard_only"}));
   RETURN_IF_ERROR(fields.Refuse("container", "this server has none"));
   RETURN_IF_ERROR(fields.Refuse("mcp_servers", "this server calls no other servers"));
@@ -240,12 +240,12 @@ Status RefuseWhatCannotBe(const FieldReader& fields) {
 Status ReadConversation(const FieldReader& fields, const ApiModel& model,
                         GenerationRequest* request) {
   Conversation conversation;
-  RETURN_IF_ERROR(RefuseWhatCannotBe(fields));
+  RETURN_IF_ERROR(RefuseInMessages(fields));
   RETURN_IF_ERROR(ReadMessages(fields, &conversation));
-  RETURN_IF_ERROR(ReadTools(fields, &conversation.tools));
+  RETURN_IF_ERROR(ReadMessagesTools(fields, &conversation.tools));
   ASSIGN_OR_RETURN(const ThinkingWish thinking, ReadThinking(fields));
   RETURN_IF_ERROR(ApplyThinking(thinking, model, &conversation.options, request));
-  ASSIGN_OR_RETURN(const ToolChoice choice, ReadToolChoice(fields));
+  ASSIGN_OR_RETURN(const ToolChoice choice, ReadMessagesToolChoice(fields));
   RETURN_IF_ERROR(ApplyToolChoice(choice, model, &conversation, request));
   request->input = std::move(conversation);
   return Status::Ok();

@@ -133,7 +133,7 @@ Status ReadInput(const FieldReader& fields, std::vector<ChatMessage>* messages) 
   return OrderToolResults("call_id", messages);
 }
 
-Status ReadTools(const FieldReader& fields, std::vector<Json>* tools) {
+Status ReadResponsesTools(const FieldReader& fields, std::vector<Json>* tools) {
   ASSIGN_OR_RETURN(const Json* list, fields.List("tools"));
   for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
@@ -155,7 +155,7 @@ Status ReadTools(const FieldReader& fields, std::vector<Json>* tools) {
   return Status::Ok();
 }
 
-Result<ToolChoice> ReadToolChoice(const FieldReader& fields) {
+Result<ToolChoice> ReadResponsesToolChoice(const FieldReader& fields) {
   using Mode = ToolChoice::Mode;
   ToolChoice choice;
   RETURN_IF_ERROR(fields.Flag("parallel_tool_calls", &choice.allows_many));
@@ -218,7 +218,7 @@ Status ReadInclude(const FieldReader& fields, ApiCall* call, GenerationRequest* 
   return Status::Ok();
 }
 
-Status RefuseWhatCannotBe(const FieldReader& fields) {
+Status RefuseInResponses(const FieldReader& fields) {
   const char* const stateless =
       "this server keeps no answers, send the whole conversation as input";
   RETURN_IF_ERROR(fields.Refuse("previous_response_id", stateless));
@@ -255,7 +255,7 @@ Result<ApiCall> ParseResponsesRequest(const Json& body, const ApiModel& model) {
   GenerationRequest request;
   Conversation conversation;
   RETURN_IF_ERROR(ReadModelName(fields, model, &call.model));
-  RETURN_IF_ERROR(RefuseWhatCannotBe(fields));
+  RETURN_IF_ERROR(RefuseInResponses(fields));
   RETURN_IF_ERROR(ReadServiceFields(fields, &call));
   RETURN_IF_ERROR(ReadStreaming(fields, &call));
   request.sampling = model.default_sampling;
@@ -265,11 +265,11 @@ Result<ApiCall> ParseResponsesRequest(const Json& body, const ApiModel& model) {
   RETURN_IF_ERROR(ReadInclude(fields, &call, &request));
   RETURN_IF_ERROR(ReadTextFormat(fields, &request));
   RETURN_IF_ERROR(ReadInput(fields, &conversation.messages));
-  RETURN_IF_ERROR(ReadTools(fields, &conversation.tools));
+  RETURN_IF_ERROR(ReadResponsesTools(fields, &conversation.tools));
   RETURN_IF_ERROR(CheckLastMessage("input", model, conversation.messages));
   ASSIGN_OR_RETURN(const ThinkingWish thinking, ReadReasoning(fields));
   RETURN_IF_ERROR(ApplyThinking(thinking, model, &conversation.options, &request));
-  ASSIGN_OR_RETURN(const ToolChoice choice, ReadToolChoice(fields));
+  ASSIGN_OR_RETURN(const ToolChoice choice, ReadResponsesToolChoice(fields));
   RETURN_IF_ERROR(ApplyToolChoice(choice, model, &conversation, &request));
   call.repeated = RepeatedFields(body, request);
   request.input = std::move(conversation);

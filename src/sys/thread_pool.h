@@ -33,12 +33,24 @@ class ThreadPool {
         &body);
   }
 
+  // The same, but an index is passed over once the watched flag is set: what the bodies were to
+  // write is then unfinished, and the caller has to throw it away.
+  template <class Body>
+  void ParallelForUntilStopped(int count, const Body& body) {
+    ParallelFor(count, [this, &body](int index, int worker) {
+      if (stop_ == nullptr || !stop_->load(std::memory_order_relaxed)) body(index, worker);
+    });
+  }
+  // Null: nothing is watched. Not during a loop.
+  void WatchStop(const std::atomic<bool>* stop) { stop_ = stop; }
+
  private:
   using Call = void (*)(const void* context, int index, int worker);
   void Run(int count, Call call, const void* context);
 
   struct State;
   std::unique_ptr<State> state_;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 }  // namespace hadal

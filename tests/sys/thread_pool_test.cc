@@ -34,6 +34,29 @@ TEST_P(ThreadPoolTest, RunsEveryIndexExactlyOnce) {
   }
 }
 
+TEST_P(ThreadPoolTest, PassesOverWhatIsLeftOnceTheWatchedFlagIsSet) {
+  ThreadPool pool(GetParam());
+  std::atomic<bool> stop{false};
+  std::atomic<int> num_runs{0};
+  const auto run = [&](int stop_at) {
+    num_runs = 0;
+    pool.ParallelForUntilStopped(1000, [&](int, int) {
+      if (num_runs.fetch_add(1) + 1 == stop_at) stop = true;
+    });
+    return num_runs.load();
+  };
+  EXPECT_EQ(run(10), 1000);  // nothing is watched
+  stop = false;
+  pool.WatchStop(&stop);
+  EXPECT_EQ(run(0), 1000);
+  const int num_before = run(10);
+  EXPECT_GE(num_before, 10);
+  EXPECT_LT(num_before, 10 + GetParam());  // what others had begun
+  EXPECT_EQ(run(0), 0);
+  pool.WatchStop(nullptr);
+  EXPECT_EQ(run(0), 1000);
+}
+
 TEST_P(ThreadPoolTest, GivesAWorkerOneIndexAtATime) {
   ThreadPool pool(GetParam());
   std::vector<int> sums(static_cast<size_t>(GetParam()));  // written without a lock

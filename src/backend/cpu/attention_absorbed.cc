@@ -45,7 +45,8 @@ class AbsorbedAttention {
     for (int t = 0; t < tile.size; ++t) max_keys = std::max(max_keys, tile.tokens[Idx(t)].num_keys);
     const int num_spans = CeilDiv(max_keys, kSpanPositions);
     if (num_units >= pool_->num_threads() || num_spans == 1) {
-      pool_->ParallelFor(num_units, [&](int unit, int worker) { AttendUnit(tile, unit, worker); });
+      pool_->ParallelForUntilStopped(num_units,
+                                     [&](int unit, int worker) { AttendUnit(tile, unit, worker); });
     } else {
       AttendInRounds(tile, num_units, num_spans);
     }
@@ -218,7 +219,7 @@ class AbsorbedAttention {
     for (int first = 0; first < num_spans; first += spans_per_round) {
       const int count = std::min(spans_per_round, num_spans - first);
       const auto partial_row = [&](int unit, int span) { return (unit * count + span) * kRows; };
-      pool_->ParallelFor(num_units * count, [&](int share, int worker) {
+      pool_->ParallelForUntilStopped(num_units * count, [&](int share, int worker) {
         const int unit = share / count, span = share % count;
         const int row = partial_row(unit, span);
         AttendUnitSpan(tile, unit, first + span, &scratch_->worker(worker),

@@ -232,7 +232,7 @@ class ExpandedHead {
 
 void AttendExpanded(const KernelTable& kernels, const LatentAttentionArgs& args,
                     const AttentionRange& range, ThreadPool* pool, AttentionScratch* scratch) {
-  pool->ParallelFor(args.shape.num_heads, [&](int head, int worker) {
+  pool->ParallelForUntilStopped(args.shape.num_heads, [&](int head, int worker) {
     ExpandedHead expanded(kernels, args, range, head, &scratch->worker(worker));
     if (!range.is_sparse) return expanded.AttendDense();
     for (int token = 0; token < range.num_tokens; ++token) expanded.AttendSparseToken(token);

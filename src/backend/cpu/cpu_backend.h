@@ -44,6 +44,7 @@ class CpuBackend final : public Backend {
   void ExpertMlp(ConstFloatMatrix x, const ExpertWeights& experts, const ExpertChoice& choice,
                  FloatMatrix inout) override;
   void Add(ConstFloatMatrix x, FloatMatrix inout) override;
+  void WatchStop(const std::atomic<bool>* stop) override { pool_.WatchStop(stop); }
   Status Synchronize() override { return Status::Ok(); }
 
  private:

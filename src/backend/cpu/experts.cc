@@ -125,7 +125,7 @@ class ExpertStep {
     const int per_share = OutputsPerShare(num_outputs, pool_->num_threads());
     const int shares = CeilDiv(num_outputs, per_share);
     const int num_active = static_cast<int>(scratch_->active.size());
-    pool_->ParallelFor(num_active * shares, [&](int share, int worker) {
+    pool_->ParallelForUntilStopped(num_active * shares, [&](int share, int worker) {
       const int expert = scratch_->active[static_cast<size_t>(share / shares)];
       const int first = share % shares * per_share;
       body(expert, first, std::min(per_share, num_outputs - first), worker);
