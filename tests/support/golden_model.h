@@ -29,10 +29,12 @@ inline const std::vector<std::string>& GoldenModelNames() {
 // The same as other programs write them: GGUF, compressed-tensors, GPTQ and AWQ.
 inline const std::vector<std::string>& GoldenExportNames() {
   static const std::vector<std::string> names = {
-      "gguf-lite-legacy",    "gguf-lite-mla",         "gguf-v2-groups", "gguf-v3-legacy",
-      "gguf-v3-mla",         "gguf-v3-mtp-two-files", "gguf-v32",       "ct-int4-asym-g128",
-      "ct-int4-g32-experts", "ct-int8-channel",       "gptq-g128",      "gptq-g128-act-order",
-      "awq-gemm-g64"};
+      "gguf-lite-legacy", "gguf-lite-mla",       "gguf-v2-groups",
+      "gguf-v3-legacy",   "gguf-v3-mla",         "gguf-v3-mtp-two-files",
+      "gguf-v32",         "ct-int4-asym-g128",   "ct-int4-asym-g32",
+      "ct-int4-g128",     "ct-int4-g32-experts", "ct-int8-channel",
+      "gptq-g128",        "gptq-g128-act-order", "awq-gemm-g64",
+      "awq-gemm-g64-v3"};
   return names;
 }
 
