@@ -87,6 +87,26 @@ class Text(unittest.TestCase):
                 self.assertEqual(found["ids"], chat["ids"])
 
 
+class RoundedInputs(Folder):
+    """What models of more than 64 MB get: inputs of blocks rounded to bytes."""
+
+    def logits(self, name, *flags):
+        ids, out = self.folder / "ids.json", self.folder / "out.safetensors"
+        ids.write_text(json.dumps(expected(name)["sequences"]["chunk"]))
+        process = run("logits", MODELS / name / "model", "--tokens", ids, "--out", out, *flags)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        return out.read_bytes()
+
+    def test_blocks_turned_at_load_give_the_bits_of_blocks_as_they_lie(self):
+        rounded = "--activations", "int8"
+        for name in GGUF:
+            turned = self.logits(name, *rounded, "--weights", "copied")
+            self.assertEqual(turned, self.logits(name, *rounded, "--weights", "mapped"), name)
+            for flags in ("--chunk", "7", "--threads", "1"), ("--kernels", "reference"):
+                self.assertEqual(turned, self.logits(name, *rounded, "--weights", "copied", *flags), (name, flags))
+            self.assertNotEqual(turned, self.logits(name, "--activations", "float32"), name)
+
+
 class Inspect(Folder):
     def report(self, name):
         process = run("inspect", MODELS / name / "model", "--json")
