@@ -20,8 +20,8 @@
 
 namespace hadal {
 
-// How the latent cache is stored. kAuto: float32, or bf16 where inputs of weights are rounded, whose
-// rounding is far coarser.
+// How the latent cache is stored. kAuto: float32, or bf16 where inputs of weights are rounded,
+// whose rounding is far coarser.
 enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
 
 // Where weights lie: mapped from their files, which costs no time at start; or copied into huge
