@@ -148,9 +148,10 @@ class Lookup {
     const TensorInfo* value = checkpoint_.Find(prefix + std::string(kSplitValueName));
     if (key == nullptr || value == nullptr) return false;
     const int64_t heads = config_.num_attention_heads, rank = config_.kv_lora_rank;
-    const bool is_sound = CheckHalf(*key, {heads, rank, config_.qk_nope_head_dim}) &
-                          CheckHalf(*value, {heads, config_.v_head_dim, rank});
-    if (!is_sound) return true;
+    // Both are looked at, so that the faults of both are told.
+    const bool is_key_sound = CheckHalf(*key, {heads, rank, config_.qk_nope_head_dim});
+    const bool is_value_sound = CheckHalf(*value, {heads, config_.v_head_dim, rank});
+    if (!is_key_sound || !is_value_sound) return true;
     found_.weights.push_back({.name = weight.name,
                               .role = weight.role,
                               .layer_idx = weight.layer_idx,

@@ -63,7 +63,7 @@ void StoreGroup(const GroupShape& shape, int cols, int row, int group, const Gro
   const int r = row % kTileRows;
   std::byte* block = tiles.data() + BlockOffset(shape, cols, row, group);
   for (int col = 0; col < size; ++col) {
-    const int code = codes.codes[static_cast<size_t>(col)];
+    const auto code = static_cast<int>(codes.codes[static_cast<size_t>(col)]);
     std::byte* at = block + CodeOffset(shape.format, r, col);
     if (shape.format == QuantFormat::kInt4Group) {
       HADAL_CHECK(code >= 0 && code <= 15);

@@ -63,11 +63,10 @@ class Walk {
     std::string_view name = rest().substr(0, kMaxToolNameBytes + 1);
     const size_t length = std::min(name.find(end), name.size());
     name = name.substr(0, length);
-    if (!MayBeToolName(name)) {
-      fit_ = Fit::kNot;
-    } else if (length == rest().size()) {
+    const bool may_be_name = MayBeToolName(name);
+    if (may_be_name && length == rest().size()) {
       fit_ = Fit::kPartly;
-    } else if (name.empty()) {
+    } else if (!may_be_name || name.empty()) {
       fit_ = Fit::kNot;
     }
     if (fits()) used_ += length;

@@ -37,7 +37,7 @@ std::string Shown(const Found& found) {
   return simdjson::minify(value);
 }
 
-Found Wrap(element value) { return Found(std::move(value)); }
+Found Wrap(element value) { return Found(element(value)); }
 
 bool IsAbsent(const Found& found) {
   element value;
