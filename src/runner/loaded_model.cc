@@ -61,10 +61,6 @@ int64_t MaxResidentBytes(WeightMemory memory) {
   return AvailableMemoryBytes() / 2;
 }
 
-}  // namespace
-
-namespace {
-
 // A file in another program's container.
 bool IsForeign(const Checkpoint& checkpoint, const ModelConfig& config) {
   return checkpoint.notes().container == "gguf" ||
