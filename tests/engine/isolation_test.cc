@@ -22,14 +22,6 @@ GenerationRequest Ids(int num_prompt_tokens, int max_tokens, uint64_t prompt_see
   return request;
 }
 
-// A runner whose steps take a moment, so that others can come and go meanwhile.
-void SlowDown(FakeRunner* runner, std::chrono::microseconds per_step) {
-  runner->before_step = [per_step](const BatchPlan&) {
-    std::this_thread::sleep_for(per_step);
-    return Status::Ok();
-  };
-}
-
 // C099, C101: a greedy answer depended on who else was served; words of one request showed up in
 // another.
 TEST(Isolation, GivesEveryoneHisOwnAnswerAmongManyThreads) {
@@ -113,12 +105,14 @@ TEST(Isolation, StopsWorkingForReadersThatLeave) {
 
 // C109, C110: a queued client that left stopped someone else's answer; a stop hit the next request.
 TEST(Isolation, CancelsNobodyElse) {
-  IdEngine id_engine({.max_step_sequences = 1});
-  SlowDown(id_engine.runner, 100us);
   for (uint64_t round = 0; round < 30; ++round) {
+    IdEngine id_engine({.max_step_sequences = 1});
+    id_engine.runner->holds = [](const BatchPlan&) { return true; };
     const auto running = id_engine.engine->Submit(Ids(6, 20, round)).value();
     const auto queued = id_engine.engine->Submit(Ids(6, 20, round + 1000)).value();
+    id_engine.runner->WaitUntilHeld();
     id_engine.engine->Cancel(*queued);
+    id_engine.runner->Release();
     EXPECT_EQ(ReadOne(queued.get()).end.finish, FinishReason::kCancelled);
     EXPECT_EQ(IdsOf(ReadOne(running.get())),
               id_engine.runner->Expected(FakePrompt(6, round), {}, 20, {}));
@@ -159,11 +153,11 @@ TEST(Isolation, NeverWaitsForAReaderWhoDoesNotRead) {
 TEST(Isolation, EndsOpenStreamsWhenTheEngineGoes) {
   auto id_engine = std::make_unique<IdEngine>(
       FakeRunnerOptions{.max_context_tokens = 4000, .num_cache_blocks = 1200});
-  SlowDown(id_engine->runner, 1ms);
+  id_engine->runner->holds = [](const BatchPlan&) { return true; };
   const auto stream = id_engine->engine->Submit(Ids(6, 3000)).value();
   std::thread reader(
       [&stream] { EXPECT_EQ(ReadOne(stream.get()).end.finish, FinishReason::kCancelled); });
-  std::this_thread::sleep_for(5ms);
+  id_engine->runner->WaitUntilHeld();
   id_engine.reset();
   reader.join();
 }

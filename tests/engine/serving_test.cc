@@ -1,11 +1,8 @@
 // What a server needs of the engine beside answers: room in the queue, deadlines, cancelling in the
 // middle of a long step, sequences that leave the cache for a while.
-#include <chrono>
-#include <condition_variable>
+#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -15,9 +12,6 @@
 namespace hadal {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
 GenerationRequest Ids(int num_prompt_tokens, int max_tokens, uint64_t prompt_seed = 0) {
   GenerationRequest request;
   request.input = FakePrompt(num_prompt_tokens, prompt_seed);
@@ -25,79 +19,48 @@ GenerationRequest Ids(int num_prompt_tokens, int max_tokens, uint64_t prompt_see
   return request;
 }
 
-// Its steps that read a prompt take a minute, unless they are broken off.
-class SlowReader : public FakeRunner {
- public:
-  explicit SlowReader(const FakeRunnerOptions& options) : FakeRunner(options) {}
+// Steps that read a prompt do not end by themselves.
+bool ReadsAPrompt(const BatchPlan& plan) {
+  return std::ranges::any_of(plan.slices,
+                             [](const SequenceSlice& slice) { return slice.num_tokens > 50; });
+}
 
-  Status Execute(const BatchPlan& plan, StepResult* result) override {
-    bool reads = false;
-    for (const SequenceSlice& slice : plan.slices) reads = reads || slice.num_tokens > 50;
-    if (reads) {
-      std::unique_lock lock(mutex_);
-      is_in_step_ = true;
-      changed_.notify_all();
-      changed_.wait_for(lock, std::chrono::minutes(1), [this] { return is_interrupted_; });
-      is_in_step_ = false;
-      if (std::exchange(is_interrupted_, false)) return Status::Cancelled("broken off");
-    }
-    return FakeRunner::Execute(plan, result);
-  }
-
-  void Interrupt() override {
-    const std::lock_guard lock(mutex_);
-    is_interrupted_ = true;
-    changed_.notify_all();
-  }
-
-  void WaitForStep() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_in_step_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_in_step_ = false, is_interrupted_ = false;
-};
-
-// C108: work went on after the client left. A long step does not keep it.
-TEST(Cancel, BreaksALongStepOffWithin100Milliseconds) {
+// C108: work went on after the client left. A long step does not keep it; how long breaking one off
+// takes is measured (bench/server).
+TEST(Cancel, BreaksALongStepOff) {
   const FakeRunnerOptions options{.max_context_tokens = 256};
-  auto slow = std::make_unique<SlowReader>(options);
-  SlowReader* const runner = slow.get();
-  Engine engine(OptionsFor(options), std::move(slow), nullptr);
-  const auto leaving = engine.Submit(Ids(100, 20));
+  IdEngine id_engine(options);
+  id_engine.runner->holds = ReadsAPrompt;
+  const auto leaving = id_engine.engine->Submit(Ids(100, 20));
   ASSERT_TRUE(leaving.ok());
-  runner->WaitForStep();
-  const auto staying = engine.Submit(Ids(5, 20, 1));
+  id_engine.runner->WaitUntilHeld();
+  const auto staying = id_engine.engine->Submit(Ids(5, 20, 1));
   ASSERT_TRUE(staying.ok());
-  const auto start = steady_clock::now();
-  engine.Cancel(*leaving.value());
+  id_engine.engine->Cancel(*leaving.value());
   EXPECT_EQ(ReadOne(leaving.value().get()).end.finish, FinishReason::kCancelled);
-  EXPECT_LT(steady_clock::now() - start, milliseconds(100));
-  EXPECT_EQ(IdsOf(ReadOne(staying.value().get())), runner->Expected(FakePrompt(5, 1), {}, 20, {}));
-  EXPECT_EQ(engine.metrics().num_free_cache_blocks, options.num_cache_blocks);
+  EXPECT_EQ(IdsOf(ReadOne(staying.value().get())),
+            id_engine.runner->Expected(FakePrompt(5, 1), {}, 20, {}));
+  EXPECT_EQ(id_engine.engine->metrics().num_free_cache_blocks, options.num_cache_blocks);
 }
 
 // The others of a step that was broken off for someone else get the text they get alone.
 TEST(Cancel, LeavesTheOthersOfTheStepAsTheyWere) {
   const FakeRunnerOptions options{.max_context_tokens = 256};
-  auto slow = std::make_unique<SlowReader>(options);
-  SlowReader* const runner = slow.get();
   EngineOptions engine_options = OptionsFor(options);
   engine_options.max_step_ms = 0;  // the whole prompt is one step
-  Engine engine(engine_options, std::move(slow), nullptr);
-  const auto staying = engine.Submit(Ids(9, 100, 1));
+  IdEngine id_engine(options, engine_options);
+  id_engine.runner->holds = ReadsAPrompt;
+  const auto staying = id_engine.engine->Submit(Ids(9, 100, 1));
   ResponseChunk first;
   ASSERT_TRUE(staying.value()->Next(&first));
-  const auto leaving = engine.Submit(Ids(100, 20));
-  runner->WaitForStep();
-  engine.Cancel(*leaving.value());
+  const auto leaving = id_engine.engine->Submit(Ids(100, 20));
+  id_engine.runner->WaitUntilHeld();
+  id_engine.engine->Cancel(*leaving.value());
   ResponseCollector collector(1);
   collector.Add(first);
   collector.ReadAll(staying.value().get());
-  EXPECT_EQ(IdsOf(collector.choices()[0]), runner->Expected(FakePrompt(9, 1), {}, 100, {}));
+  EXPECT_EQ(IdsOf(collector.choices()[0]),
+            id_engine.runner->Expected(FakePrompt(9, 1), {}, 100, {}));
 }
 
 TEST(Queue, RefusesWhatDoesNotFitAndSaysWhenToComeBack) {
@@ -105,8 +68,9 @@ TEST(Queue, RefusesWhatDoesNotFitAndSaysWhenToComeBack) {
   EngineOptions engine_options = OptionsFor(options);
   engine_options.max_pending_sequences = 2;
   engine_options.max_pending_prompt_tokens = 120;
-  auto slow = std::make_unique<SlowReader>(options);
-  Engine engine(engine_options, std::move(slow), nullptr);
+  IdEngine id_engine(options, engine_options);
+  id_engine.runner->holds = ReadsAPrompt;
+  Engine& engine = *id_engine.engine;
   const auto first = engine.Submit(Ids(100, 20));
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(engine.Submit(Ids(21, 2)).status().code(), StatusCode::kResourceExhausted)
@@ -160,9 +124,11 @@ TEST(Deadline, EndsTheAnswerWithItsOwnError) {
 TEST(Preemption, KeepsRowsInMemoryAndGivesTheSameText) {
   const FakeRunnerOptions options{.max_context_tokens = 60, .num_cache_blocks = 19};
   IdEngine id_engine(options);
+  id_engine.runner->holds = [](const BatchPlan&) { return true; };
   std::vector<std::shared_ptr<ResponseStream>> streams;
   for (uint64_t i = 0; i < 3; ++i)
     streams.push_back(id_engine.engine->Submit(Ids(10, 40, i)).value());
+  id_engine.runner->Release();
   for (uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(IdsOf(ReadOne(streams[i].get())),
               id_engine.runner->Expected(FakePrompt(10, i), {}, 40, {}));

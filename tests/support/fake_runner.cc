@@ -1,7 +1,9 @@
 #include "tests/support/fake_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -37,6 +39,7 @@ TokenId FakeRunner::Choose(const FakePrefix& prefix) const {
 
 Status FakeRunner::Execute(const BatchPlan& plan, StepResult* result) {
   result->Clear();
+  if (holds && holds(plan)) RETURN_IF_ERROR(Hold());
   if (before_step) RETURN_IF_ERROR(before_step(plan));
   HADAL_CHECK(static_cast<int>(plan.tokens.size()) <= options_.max_step_tokens);
   HADAL_CHECK(static_cast<int>(plan.slices.size()) <= options_.max_step_sequences);
@@ -50,6 +53,34 @@ Status FakeRunner::Execute(const BatchPlan& plan, StepResult* result) {
     RunSlice(plan, slice, result);
   }
   return Status::Ok();
+}
+
+Status FakeRunner::Hold() {
+  std::unique_lock lock(hold_mutex_);
+  is_held_ = true;
+  hold_changed_.notify_all();
+  const bool was_let_go = hold_changed_.wait_for(lock, std::chrono::minutes(1),
+                                                 [this] { return is_interrupted_ || is_open_; });
+  is_held_ = false;
+  HADAL_CHECK(was_let_go);
+  return std::exchange(is_interrupted_, false) ? Status::Cancelled("broken off") : Status::Ok();
+}
+
+void FakeRunner::WaitUntilHeld() {
+  std::unique_lock lock(hold_mutex_);
+  hold_changed_.wait(lock, [this] { return is_held_; });
+}
+
+void FakeRunner::Release() {
+  const std::lock_guard lock(hold_mutex_);
+  is_open_ = true;
+  hold_changed_.notify_all();
+}
+
+void FakeRunner::Interrupt() {
+  const std::lock_guard lock(hold_mutex_);
+  is_interrupted_ = true;
+  hold_changed_.notify_all();
 }
 
 Status FakeRunner::CopyBlocksOut(std::span<const BlockId> blocks, std::span<std::byte> bytes) {

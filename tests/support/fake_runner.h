@@ -5,9 +5,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -53,6 +55,13 @@ class FakeRunner : public ModelRunner {
   std::function<TokenId(const FakePrefix&)> choose;
   // Called first in every step; a failure fails the step.
   std::function<Status(const BatchPlan&)> before_step;
+  // Steps for which this is true wait until Release(), or until they are broken off: whatever a test
+  // does meanwhile comes in the middle of such a step, however slow the machine is.
+  std::function<bool(const BatchPlan&)> holds;
+  void WaitUntilHeld();
+  // From now on no step is held.
+  void Release();
+  void Interrupt() override;
   // Sequences whose logits are not finite from now on.
   std::set<SequenceId> broken;
 
@@ -92,6 +101,11 @@ class FakeRunner : public ModelRunner {
   int largest_step_tokens_ = 0, largest_step_sequences_ = 0;
   int64_t num_computed_tokens_ = 0;
   std::set<SequenceId> released_;
+
+  Status Hold();
+  std::mutex hold_mutex_;
+  std::condition_variable hold_changed_;
+  bool is_held_ = false, is_interrupted_ = false, is_open_ = false;
 };
 
 // A prompt of `length` tokens that depends on `seed`; ids from 10 on, below `vocab_size`.
