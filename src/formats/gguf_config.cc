@@ -17,7 +17,7 @@ constexpr int64_t kMax = INT32_MAX;
 
 class Reader {
  public:
-  Reader(const GgufFile& file, std::span<const GgufTensor> tensors, std::string architecture,
+  Reader(const GgufFile& file, std::span<const GgufTensor> tensors, const std::string& architecture,
          const std::string& what)
       : keys_(file, architecture + ".", what),
         tokenizer_(file, "tokenizer.ggml.", what),

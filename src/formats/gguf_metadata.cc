@@ -142,8 +142,8 @@ Status ReadGgufMetadata(uint64_t count, GgufReader* reader, GgufFile* file) {
     }
     if (!seen.insert(key).second) return reader->Fault(subject, "once", "twice");
     ASSIGN_OR_RETURN(const auto type_id, reader->Read<uint32_t>(subject));
-    ASSIGN_OR_RETURN(GgufValue value, ReadValue(type_id, subject, reader));
-    file->metadata.emplace_back(key, std::move(value));
+    ASSIGN_OR_RETURN(const GgufValue value, ReadValue(type_id, subject, reader));
+    file->metadata.emplace_back(key, value);
   }
   return Status::Ok();
 }

@@ -171,12 +171,12 @@ WeightSummary SummarizeWeights(const Checkpoint& checkpoint, const ModelConfig* 
 }
 
 Status CheckWeightsAreFinite(const Checkpoint& checkpoint) {
-  constexpr size_t kMaxListed = 100;
+  constexpr size_t kMaxListedTensors = 100;
   std::vector<std::string> faults;
   size_t count = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const int64_t element = FirstNotFinite(tensor);
-    if (element < 0 || ++count > kMaxListed) continue;
+    if (element < 0 || ++count > kMaxListedTensors) continue;
     faults.push_back(fmt::format("{} at element {}", Quoted(tensor.name), element));
   }
   if (count == 0) return Status::Ok();

@@ -166,7 +166,7 @@ class StreamedMessagesWriter : public ReplyWriter {
     AddEvent("content_block_delta", {{"index", num_blocks_}, {"delta", std::move(delta)}}, out);
   }
 
-  static void AddEvent(std::string_view type, Json fields, std::string* out) {
+  static void AddEvent(std::string_view type, const Json& fields, std::string* out) {
     Json event = {{"type", type}};
     event.update(fields);
     *out += fmt::format("event: {}\ndata: {}\n\n", type, DumpJson(event));

@@ -180,7 +180,7 @@ class ResponsesWriter : public ReplyWriter {
     fields[key] = text;
     if (open_ == Item::kMessage)
       fields["logprobs"] = type.ends_with("done") ? logprobs_ : TakeLogprobs();
-    AddEvent(type, std::move(fields), out);
+    AddEvent(type, fields, out);
   }
 
   void AddPartEvent(std::string_view type, std::string* out) {
@@ -192,7 +192,7 @@ class ResponsesWriter : public ReplyWriter {
              out);
   }
 
-  void AddEvent(std::string_view type, Json fields, std::string* out) {
+  void AddEvent(std::string_view type, const Json& fields, std::string* out) {
     if (!is_streamed_) return;
     Json event = {{"type", type}, {"sequence_number", num_events_++}};
     event.update(fields);

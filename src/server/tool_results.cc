@@ -26,6 +26,7 @@ Status OrderResults(std::string_view id_field, const std::vector<ToolCall>& call
   }
   std::ranges::stable_sort(order, {}, &std::pair<size_t, size_t>::first);
   std::vector<ChatMessage> sorted;
+  sorted.reserve(order.size());
   for (const auto& [rank, idx] : order) sorted.push_back(std::move((*messages)[idx]));
   std::ranges::move(sorted, messages->begin() + static_cast<std::ptrdiff_t>(first));
   return Status::Ok();
