@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What requests do to each other on a real shape, whose weights may be random: the bundled tokenizer is put beside a
-model that has none, and answers are drawn from its words, so that every token is told. Three figures from one server:
+model that has none, and answers are drawn from its words, so that every token is told. The figures:
 
   warm     time to the first token of a long prompt, cold and asked again
   gaps     worst time between tokens of running streams while a long prompt of a stranger is read, against --max-step-ms
+  cancel   time from a client's leaving in the middle of a long prompt to the end of the work for it
   batch    tokens a second of many streams at once, against `hadal bench` at the same batch in the same run
 
-    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--json]
+    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--leavers 20] [--json]
 """
 import argparse
 import http.client
@@ -110,6 +111,31 @@ def measure_gaps(server, rng, args):
             "worst_over_target": max(gaps) / (args.max_step_ms / 1e3)}
 
 
+def count_cancelled(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return int(text.split('hadal_sequences_ended_total{reason="cancelled"} ')[1].split()[0])
+
+
+def measure_cancel(server, rng, args):
+    delays = []
+    for moment in range(args.leavers):
+        body = json.dumps({"prompt": random_prompt(rng, args.prompt_tokens), "max_tokens": 1})
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        time.sleep(rng.uniform(0.5, 8))  # anywhere in the prompt
+        connection.close()
+        start = time.monotonic()
+        while count_cancelled(server) == moment:
+            if time.monotonic() - start > 60:
+                raise RuntimeError("the work for a client that left goes on")
+            time.sleep(0.002)
+        delays.append(time.monotonic() - start)
+    return {"leavers": args.leavers, "median_s": statistics.median(delays), "worst_s": max(delays)}
+
+
 def measure_batch(server, rng, args):
     prompts = [random_prompt(rng, 16) for _ in range(args.batch)]
     threads, all_times = run_streams(server, prompts, 48)
@@ -135,14 +161,16 @@ def main():
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--max-step-ms", type=int, default=1000)
-    parser.add_argument("--only", choices=["warm", "gaps", "batch"])
+    parser.add_argument("--leavers", type=int, default=20)
+    parser.add_argument("--only", choices=["warm", "gaps", "cancel", "batch"])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rng = random.Random(1)
     results = {}
     folder = tempfile.TemporaryDirectory()
     model = with_tokenizer(args.model, folder.name)
-    for name, measure in (("warm", measure_warm), ("gaps", measure_gaps), ("batch", measure_batch)):
+    for name, measure in (("warm", measure_warm), ("gaps", measure_gaps), ("cancel", measure_cancel),
+                          ("batch", measure_batch)):
         if args.only not in (None, name):
             continue
         server = Server(args.hadal, model, "--max-step-ms", args.max_step_ms, "--drain-seconds", 0)

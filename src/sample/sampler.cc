@@ -1,8 +1,8 @@
 #include "sample/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -11,48 +11,27 @@
 namespace hadal {
 namespace {
 
-// Tokens this far below the best one, in units of temperature, are left out: all of a vocabulary
-// together (1e5 * exp(-50) = 2e-17) has less probability than one step of the random number
-// (2^-53), so no draw could fall on them, and most of the vocabulary needs no exponential.
-constexpr double kNegligible = 50.0;
+// How far below the best logit, in units of temperature, the best few are looked for first.
+constexpr std::array<double, 3> kDepths = {8.0, 20.0, LogitBlocks::kNegligible};
+constexpr double kEverything = 1e300;
 
 // The order of choice: larger logits first, equal ones by id.
 bool IsBetter(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-struct RowSummary {
-  float max = -std::numeric_limits<float>::infinity();
-  bool is_finite = true;  // no NaN, and the maximum is finite
-};
-
-RowSummary Summarize(std::span<const float> logits) {
-  RowSummary summary;
-  bool has_nan = false;
-  for (const float logit : logits) {
-    has_nan |= logit != logit;
-    summary.max = std::max(summary.max, logit);
-  }
-  summary.is_finite = !has_nan && std::isfinite(summary.max);
-  return summary;
-}
-
-TokenId Best(std::span<const float> logits) {
-  return {static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
-}
-
-double LogSumExp(std::span<const float> logits, double max) {
-  double sum = 0;
-  for (const float logit : logits)
-    if (logit >= max - kNegligible) sum += std::exp(logit - max);
-  return max + std::log(sum);
+bool KeepsAll(const SamplingParams& params, int vocab_size) {
+  return (params.top_k <= 0 || params.top_k >= vocab_size) && params.top_p >= 1.0f &&
+         params.min_p <= 0.0f;
 }
 
 }  // namespace
 
 Sampler::Sampler(int vocab_size)
-    : token_limit_(vocab_size), num_seen_(vocab_size), num_in_output_(vocab_size) {
-  HADAL_CHECK(vocab_size > 0);
+    : token_limit_(vocab_size),
+      blocks_(vocab_size),
+      num_seen_(vocab_size),
+      num_in_output_(vocab_size) {
   candidates_.reserve(vocab_size);
   raw_.reserve(vocab_size);
   seen_.reserve(vocab_size);
@@ -71,47 +50,47 @@ std::span<float> Sampler::Drawable(const SamplerInput& input) const {
 bool Sampler::Sample(const SamplerInput& input, SampledToken* token,
                      std::vector<TokenLogprob>* top_logprobs) {
   const SamplingParams& params = *input.params;
-  const auto draw = [&](std::span<const Candidate> candidates) {
-    // Greedy: the only candidate.
-    return params.temperature == 0.0f ? TokenId{candidates.front().id}
-                                      : DrawFromFiltered(params, input.position);
-  };
-  return SampleBy(input, std::cref(draw), token, top_logprobs);  // by reference: no allocation
+  if (!Adjust(input)) return false;
+  if (params.temperature == 0.0f) {
+    token->token = blocks_.Best();
+  } else if (KeepsAll(params, token_limit_)) {
+    const double total = blocks_.SumWeights(params.temperature);
+    const double unit = RandomUnit(params.seed, static_cast<uint64_t>(input.position));
+    token->token = blocks_.AtWeight(unit * total, params.temperature);
+  } else {
+    ChooseCandidates(params);
+    token->token = DrawFromCandidates(params, input.position);
+  }
+  SetLogprobs(input, token, top_logprobs);
+  return true;
 }
 
 bool Sampler::SampleBy(const SamplerInput& input, const Choose& choose, SampledToken* token,
                        std::vector<TokenLogprob>* top_logprobs) {
-  const SamplingParams& params = *input.params;
-  const std::span<float> logits = Drawable(input);
-  if (!Summarize(logits).is_finite) return false;
-  const bool is_masked = !input.allowed.empty();
-  const bool is_adjusted = !params.logit_bias.empty() || params.has_penalties() || is_masked;
-  const bool wants_logprobs = params.num_logprobs >= 0;
-  if (wants_logprobs && is_adjusted) raw_.assign(logits.begin(), logits.end());
-  AddBias(params, logits);
-  ApplyPenalties(input, logits);
-  if (is_masked) {
-    ApplyMask(input.allowed, logits);
-    if (!Summarize(logits).is_finite) return false;
-  }
-  FindCandidates(params, logits);
+  if (!Adjust(input)) return false;
+  FindCandidates(*input.params);
   token->token = choose(candidates_);
-  token->logprob = 0;
-  token->top_begin = static_cast<int>(top_logprobs->size());
-  token->num_top = 0;
-  if (wants_logprobs) {
-    AppendLogprobs(is_adjusted ? std::span<const float>(raw_) : logits, params.num_logprobs, token,
-                   top_logprobs);
-  }
+  SetLogprobs(input, token, top_logprobs);
   return true;
 }
 
-const std::vector<Sampler::Candidate>& Sampler::Filter(const SamplerInput& input) {
+// Bias, penalties and mask. False when the logits are not finite, before or behind them.
+bool Sampler::Adjust(const SamplerInput& input) {
+  const SamplingParams& params = *input.params;
   const std::span<float> logits = Drawable(input);
-  AddBias(*input.params, logits);
+  if (!blocks_.Read(logits)) return false;
+  is_adjusted_ = !params.logit_bias.empty() || params.has_penalties() || !input.allowed.empty();
+  if (!is_adjusted_) return true;
+  if (params.num_logprobs >= 0) raw_.assign(logits.begin(), logits.end());
+  AddBias(params, logits);
   ApplyPenalties(input, logits);
   if (!input.allowed.empty()) ApplyMask(input.allowed, logits);
-  FindCandidates(*input.params, logits);
+  return blocks_.Read(logits);
+}
+
+const std::vector<Sampler::Candidate>& Sampler::Filter(const SamplerInput& input) {
+  HADAL_CHECK(Adjust(input));
+  FindCandidates(*input.params);
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   for (Candidate& candidate : candidates_) candidate.weight /= total;
@@ -157,32 +136,55 @@ void Sampler::ApplyPenalties(const SamplerInput& input, std::span<float> logits)
   seen_.clear();
 }
 
-void Sampler::FindCandidates(const SamplingParams& params, std::span<const float> logits) {
-  if (params.temperature > 0.0f) return ChooseCandidates(params, logits);
-  const TokenId best = Best(logits);
-  candidates_.assign(1, {1.0, logits[best.value], best.value});
+void Sampler::FindCandidates(const SamplingParams& params) {
+  if (params.temperature > 0.0f) return ChooseCandidates(params);
+  const TokenId best = blocks_.Best();
+  candidates_.assign(1, {1.0, blocks_.max(), best.value});
 }
 
-void Sampler::ChooseCandidates(const SamplingParams& params, std::span<const float> logits) {
-  const double temperature = params.temperature;
-  const double max = Summarize(logits).max;
-  const double lowest = std::max(max - kNegligible * temperature,
-                                 static_cast<double>(std::numeric_limits<float>::lowest()));
-  candidates_.clear();
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] >= lowest) candidates_.push_back({0, logits[i], static_cast<int32_t>(i)});
-
-  const size_t num_before = candidates_.size();
-  const bool is_cut = params.top_k > 0 && static_cast<size_t>(params.top_k) < num_before;
-  if (is_cut) KeepBest(static_cast<size_t>(params.top_k));
-  for (Candidate& candidate : candidates_)
-    candidate.weight = std::exp((candidate.logit - max) / temperature);
-  if (params.top_p < 1.0f) KeepTopP(params.top_p, is_cut);
-  if (params.min_p > 0.0f) {
-    const double least = std::min<double>(params.min_p, 1.0);
-    std::erase_if(candidates_, [least](const Candidate& c) { return c.weight < least; });
+// Most filters leave a few tokens near the best one: deeper ones are looked at only where those do
+// not suffice.
+void Sampler::ChooseCandidates(const SamplingParams& params) {
+  const bool is_top_p = params.top_p < 1.0f;
+  const bool is_top_k = params.top_k > 0 && params.top_k < token_limit_;
+  const double first = KeepsAll(params, token_limit_) ? kDepths.back() : kDepths.front();
+  for (const double depth : kDepths) {
+    const bool is_last = depth == kDepths.back();
+    if (depth < first) continue;
+    const float lowest = Collect(depth * params.temperature);
+    if (is_top_k && !is_last && candidates_.size() < static_cast<size_t>(params.top_k)) continue;
+    const bool is_cut = is_top_k && candidates_.size() > static_cast<size_t>(params.top_k);
+    if (is_cut) KeepBest(static_cast<size_t>(params.top_k));
+    double total = 0;
+    for (Candidate& candidate : candidates_) {
+      candidate.weight =
+          std::exp((static_cast<double>(candidate.logit) - blocks_.max()) / params.temperature);
+      total += candidate.weight;
+    }
+    if (is_top_p) {
+      if (!is_top_k && !is_last) total += blocks_.SumWeights(params.temperature, lowest);
+      if (!KeepTopP(params.top_p * total, is_cut) && !is_last) continue;
+    }
+    if (params.min_p > 0.0f) {
+      const double least = std::min<double>(params.min_p, 1.0);
+      if (!is_top_p && !is_top_k && !is_last && least < std::exp(-depth)) continue;
+      std::erase_if(candidates_, [least](const Candidate& c) { return c.weight < least; });
+    }
+    if (is_cut || is_top_p) std::ranges::sort(candidates_, {}, &Candidate::id);
+    return;
   }
-  if (is_cut || params.top_p < 1.0f) std::ranges::sort(candidates_, {}, &Candidate::id);
+}
+
+// Makes the tokens of at most `depth` below the best one the candidates. Returns the least logit
+// that counts.
+float Sampler::Collect(double depth) {
+  const float lowest = static_cast<float>(std::max<double>(
+      blocks_.max() - depth, static_cast<double>(std::numeric_limits<float>::lowest())));
+  candidates_.clear();
+  blocks_.VisitFrom(lowest, [this](int32_t id, float logit) {
+    candidates_.push_back({0, logit, id});
+  });
+  return lowest;
 }
 
 // Leaves the best `count` candidates, best first. REQUIRES: count <= candidates_.size().
@@ -194,11 +196,10 @@ void Sampler::KeepBest(size_t count) {
   std::ranges::sort(candidates_, IsBetter);
 }
 
-// Leaves the fewest best candidates whose probabilities reach top_p, at least one. Orders them in
-// growing pieces, because a few usually suffice.
-void Sampler::KeepTopP(double top_p, bool is_ordered) {
-  double total = 0, mass = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
+// Leaves the fewest best candidates whose weights reach `wanted`, at least one; false when all
+// together do not. Orders them in growing pieces, because a few usually suffice.
+bool Sampler::KeepTopP(double wanted, bool is_ordered) {
+  double mass = 0;
   const auto begin = candidates_.begin();
   const int64_t size = static_cast<int64_t>(candidates_.size());
   int64_t num_ordered = is_ordered ? size : 0, piece = 64;
@@ -211,15 +212,16 @@ void Sampler::KeepTopP(double top_p, bool is_ordered) {
       std::sort(begin + i, begin + num_ordered, IsBetter);
     }
     mass += begin[i].weight;
-    if (mass >= top_p * total) {
+    if (mass >= wanted) {
       candidates_.erase(begin + i + 1, candidates_.end());
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 // The inverse of the distribution function over ascending ids.
-TokenId Sampler::DrawFromFiltered(const SamplingParams& params, int position) const {
+TokenId Sampler::DrawFromCandidates(const SamplingParams& params, int position) const {
   double total = 0, mass = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   const double target = RandomUnit(params.seed, static_cast<uint64_t>(position)) * total;
@@ -230,16 +232,21 @@ TokenId Sampler::DrawFromFiltered(const SamplingParams& params, int position) co
   return {candidates_.back().id};  // the sum was rounded up to the target
 }
 
-void Sampler::AppendLogprobs(std::span<const float> raw, int num_logprobs, SampledToken* token,
-                             std::vector<TokenLogprob>* top_logprobs) {
-  const RowSummary summary = Summarize(raw);
-  const double log_sum = LogSumExp(raw, summary.max);
+void Sampler::SetLogprobs(const SamplerInput& input, SampledToken* token,
+                          std::vector<TokenLogprob>* top_logprobs) {
+  token->logprob = 0;
+  token->top_begin = static_cast<int>(top_logprobs->size());
+  token->num_top = 0;
+  const int num_logprobs = input.params->num_logprobs;
+  if (num_logprobs < 0) return;
+  const std::span<const float> raw = is_adjusted_ ? std::span<const float>(raw_) : Drawable(input);
+  if (is_adjusted_) HADAL_CHECK(blocks_.Read(raw));  // it was finite before
+  const double log_sum = blocks_.max() + std::log(blocks_.SumWeights(1));
   token->logprob = static_cast<float>(raw[token->token.value] - log_sum);
   if (num_logprobs == 0) return;
-  candidates_.clear();
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] >= std::numeric_limits<float>::lowest())
-      candidates_.push_back({0, raw[i], static_cast<int32_t>(i)});
+  for (const double depth : {kDepths[0], kDepths[1], kEverything}) {
+    Collect(depth);
+    if (candidates_.size() >= static_cast<size_t>(num_logprobs)) break;
   }
   KeepBest(std::min(candidates_.size(), static_cast<size_t>(num_logprobs)));
   bool has_drawn = false;

@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "batch/sampling_params.h"
 #include "batch/step_result.h"
+#include "sample/logit_blocks.h"
 
 namespace hadal {
 
@@ -59,19 +60,23 @@ class Sampler {
 
  private:
   std::span<float> Drawable(const SamplerInput& input) const;
+  bool Adjust(const SamplerInput& input);
   void ApplyMask(std::span<const uint64_t> allowed, std::span<float> logits) const;
   void AddBias(const SamplingParams& params, std::span<float> logits) const;
   void ApplyPenalties(const SamplerInput& input, std::span<float> logits);
   void Count(std::span<const TokenId> tokens, int first_position, int num_prompt_tokens);
-  TokenId DrawFromFiltered(const SamplingParams& params, int position) const;
-  void FindCandidates(const SamplingParams& params, std::span<const float> logits);
-  void ChooseCandidates(const SamplingParams& params, std::span<const float> logits);
+  void FindCandidates(const SamplingParams& params);
+  void ChooseCandidates(const SamplingParams& params);
+  float Collect(double depth);
   void KeepBest(size_t count);
-  void KeepTopP(double top_p, bool is_ordered);
-  void AppendLogprobs(std::span<const float> raw, int num_logprobs, SampledToken* token,
-                      std::vector<TokenLogprob>* top_logprobs);
+  bool KeepTopP(double wanted, bool is_ordered);
+  TokenId DrawFromCandidates(const SamplingParams& params, int position) const;
+  void SetLogprobs(const SamplerInput& input, SampledToken* token,
+                   std::vector<TokenLogprob>* top_logprobs);
 
   int token_limit_;
+  LogitBlocks blocks_;
+  bool is_adjusted_ = false;  // bias, penalties or a mask changed the row
   std::vector<Candidate> candidates_;
   std::vector<float> raw_;              // the logits as given, when logprobs are wanted
   std::vector<int32_t> num_seen_;       // by id: occurrences in prompt and output

@@ -99,12 +99,7 @@ class TurnedRows {
 
   template <int bytes>
   HADAL_INLINE void Prefetch() const {
-    // Far enough that the memory has answered by then.
-    constexpr int kAhead = 4096;
-#pragma GCC unroll 32
-    for (int line = 0; line < 8 * bytes; line += 64) {
-      _mm_prefetch(first_ + kAhead + line, _MM_HINT_T0);
-    }
+    PrefetchAhead<8 * bytes>(first_);
   }
 
   // Where byte `offset` of the blocks is.

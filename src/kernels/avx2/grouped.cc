@@ -14,6 +14,7 @@ constexpr int kFewRows = 12;   // up to so many, a panel costs more than it save
 constexpr int kRowTile = 4;    // of many rows: eight sums in registers
 constexpr int kRowBlock = 64;  // whose totals (4 KB) and x stay in the near caches
 constexpr int kPanelCols = 512;
+constexpr int kPanelParts = 4;  // in which it is fetched
 
 // Sixteen outputs of a weight.
 struct Tile {
@@ -44,6 +45,7 @@ template <QuantFormat format, bool kZeros, int kGroup, int kRows>
   const char* block = tile.data;
   const int num_full = tile.cols / kGroup, rest = tile.cols % kGroup;
   for (int g = 0; g < num_full; ++g, block += BlockBytes(kShape, kGroup)) {
+    PrefetchAhead<BlockBytes(kShape, kGroup)>(block);
     const GroupScales scales = LoadScales<kZeros>(block + CodeBytes(kShape, kGroup));
     AddGroup<format, kZeros, kRows>(typename StepSources<format>::Stored{block}, kGroup, scales, x,
                                     totals);
@@ -121,14 +123,19 @@ template <QuantFormat format, bool kZeros, int kGroup>
 void ManyRows(const Tile& tile, const XRows& x, int t, int num_rows, float* totals) {
   constexpr GroupShape kShape = {format, kGroup, kZeros};
   constexpr int kGroupsPerPanel = kPanelCols / kGroup;
+  constexpr int kPanelBytes = kGroupsPerPanel * static_cast<int>(BlockBytes(kShape, kGroup));
+  constexpr int kPartBytes = kPanelBytes / kPanelParts;
   Panel<format> panel;
   for (int col = 0; col < tile.cols; col += kPanelCols) {
     const int first_group = col / kGroup;
-    panel.template Fill<kZeros>(kShape, tile.data + first_group * BlockBytes(kShape, kGroup),
-                                Least(kGroupsPerPanel * kGroup, tile.cols - col));
+    const char* const blocks = tile.data + first_group * BlockBytes(kShape, kGroup);
+    panel.template Fill<kZeros>(kShape, blocks, Least(kGroupsPerPanel * kGroup, tile.cols - col));
     const int64_t x_offset = int64_t{first_group} * RoundedBlockBytes(format, kGroup);
+    const char* const next = blocks + kPanelBytes;
     int r = 0;
     for (; r + kRowTile <= num_rows; r += kRowTile) {
+      // The next panel, a part beside each of the first tiles of rows.
+      if (r < kPanelParts * kRowTile) Prefetch<kPartBytes>(next + r / kRowTile * kPartBytes);
       AddPanel<format, kZeros, kGroup, kRowTile>(panel, x, t + r, x_offset, totals + r * kTileRows);
     }
   }

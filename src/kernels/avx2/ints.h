@@ -36,6 +36,20 @@ HADAL_INLINE __m256i AddIntsNow(__m256i sum, __m256i term) {
   return sum;
 }
 
+// Fetches `bytes` bytes; past the end of a weight it is harmless.
+template <int bytes>
+HADAL_INLINE void Prefetch(const char* p) {
+#pragma GCC unroll 32
+  for (int line = 0; line < bytes; line += 64) _mm_prefetch(p + line, _MM_HINT_T0);
+}
+
+// The same for what comes behind `p`, so far that the memory has answered by then. The processor
+// follows one stream by itself, but not as far ahead as products of few rows go through it.
+template <int bytes>
+HADAL_INLINE void PrefetchAhead(const char* p) {
+  Prefetch<bytes>(p + 4096);
+}
+
 constexpr int Least(int a, int b) { return a < b ? a : b; }
 
 }  // namespace
