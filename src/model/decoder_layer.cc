@@ -16,9 +16,9 @@ void DecoderLayer::Forward(const ForwardBatch& batch, LatentCache* cache, Activa
   const FloatMatrix normed = activations->normed.Rows(0, batch.num_tokens());
   backend_->RmsNorm(hidden, weights_.input_norm, eps_, normed);
   attention_.Forward(batch, cache, activations);
-  if (batch.is_stopped()) return;  // attention may be unfinished, and routing wants true scores
+  if (batch.is_stopped()) return;
   backend_->RmsNorm(hidden, weights_.post_attention_norm, eps_, normed);
-  feed_forward_.Forward(batch.num_tokens(), activations, load);
+  feed_forward_.Forward(batch, activations, load);
 }
 
 }  // namespace hadal

@@ -10,7 +10,8 @@ FeedForward::FeedForward(const ModelConfig& config, const FeedForwardWeights& we
   if (!weights.router.empty()) router_.emplace(config);
 }
 
-void FeedForward::Forward(int num_tokens, Activations* activations, ExpertLoad* load) {
+void FeedForward::Forward(const ForwardBatch& batch, Activations* activations, ExpertLoad* load) {
+  const int num_tokens = batch.num_tokens();
   const FloatMatrix normed = activations->normed.Rows(0, num_tokens);
   const FloatMatrix hidden = activations->hidden.Rows(0, num_tokens);
   if (!router_) {
@@ -29,6 +30,8 @@ void FeedForward::Forward(int num_tokens, Activations* activations, ExpertLoad* 
     backend_->GatedMatMul(normed, weights_.gate, weights_.up, gated);
     backend_->MatMul(gated, weights_.down, mixed);
   }
+  backend_->MatMul(normed, weights_.router, activations->router_scores.Rows(0, num_tokens));
+  if (batch.is_stopped()) return;  // products may be unfinished, and routing wants true scores
   RouteTokens(num_tokens, activations);
   if (load != nullptr) load->Count(layer_idx_, activations->expert_ids.Rows(0, num_tokens));
   backend_->ExpertMlp(
@@ -42,7 +45,6 @@ void FeedForward::Forward(int num_tokens, Activations* activations, ExpertLoad* 
 
 void FeedForward::RouteTokens(int num_tokens, Activations* activations) {
   const FloatMatrix scores = activations->router_scores.Rows(0, num_tokens);
-  backend_->MatMul(activations->normed.Rows(0, num_tokens), weights_.router, scores);
   for (int t = 0; t < num_tokens; ++t) {
     router_->Route(scores.row(t), weights_.correction_bias, activations->expert_ids.row(t),
                    activations->expert_weights.row(t));

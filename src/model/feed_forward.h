@@ -9,6 +9,7 @@
 #include "model/activations.h"
 #include "model/expert_load.h"
 #include "model/expert_router.h"
+#include "model/forward_batch.h"
 #include "model/model_config.h"
 #include "model/weight_store.h"
 
@@ -20,11 +21,12 @@ class FeedForward {
   FeedForward(const ModelConfig& config, const FeedForwardWeights& weights, int layer_idx,
               Backend* backend);
 
-  // hidden += feed_forward(normed) for the first num_tokens rows. The choices of experts are
-  // counted in `load`; null: nowhere.
-  void Forward(int num_tokens, Activations* activations, ExpertLoad* load);
+  // hidden += feed_forward(normed) for the rows of the batch's tokens. The choices of experts are
+  // counted in `load`; null: nowhere. Unfinished when the batch was stopped.
+  void Forward(const ForwardBatch& batch, Activations* activations, ExpertLoad* load);
 
  private:
+  // Scores to choices.
   void RouteTokens(int num_tokens, Activations* activations);
 
   const FeedForwardWeights& weights_;

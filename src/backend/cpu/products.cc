@@ -54,7 +54,7 @@ void Products::MatMul(ConstFloatMatrix x, const QuantizedMatrix& w, bool accumul
   HADAL_DCHECK(x.cols == w.cols && out.cols == w.rows && out.rows == x.rows);
   const ProductInput input = InputFor(x, w);
   const int per_share = OutputsPerShare(w.rows, pool_->num_threads());
-  pool_->ParallelFor(CeilDiv(w.rows, per_share), [&](int share, int) {
+  pool_->ParallelForUntilStopped(CeilDiv(w.rows, per_share), [&](int share, int) {
     const int first = share * per_share;
     RunProduct(kernels_, input,
                {.w = w,
@@ -77,7 +77,7 @@ void Products::MatMulEach(ConstFloatMatrix x, std::span<const ProductTarget> tar
     num_shares += CeilDiv(target.w->rows, OutputsPerShare(target.w->rows, pool_->num_threads()));
   }
   const ProductInput input = InputFor(x, first_weight);
-  pool_->ParallelFor(num_shares, [&](int share, int) {
+  pool_->ParallelForUntilStopped(num_shares, [&](int share, int) {
     for (const ProductTarget& target : targets) {
       const int per_share = OutputsPerShare(target.w->rows, pool_->num_threads());
       const int shares = CeilDiv(target.w->rows, per_share);
@@ -107,7 +107,7 @@ void Products::GatedMatMul(ConstFloatMatrix x, const QuantizedMatrix& gate,
                             : ProductInput{.x = x.data, .x_stride = x.stride, .num_rows = x.rows};
   const int per_share = OutputsPerShare(gate.rows, pool_->num_threads());
   auto* up_data = reinterpret_cast<float*>(up_.data());
-  pool_->ParallelFor(CeilDiv(gate.rows, per_share), [&](int share, int worker) {
+  pool_->ParallelForUntilStopped(CeilDiv(gate.rows, per_share), [&](int share, int worker) {
     const int first = share * per_share;
     const int count = std::min(per_share, gate.rows - first);
     float* up_out = up_data + static_cast<int64_t>(worker) * max_step_tokens_ * kMaxOutputsPerShare;
