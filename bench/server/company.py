@@ -22,7 +22,17 @@ import threading
 import time
 
 TOKENIZER = os.path.join(os.path.dirname(__file__), "../../models/tiny/tokenizer.json")
-WORDS = range(300, 4000)  # ids of the bundled tokenizer that are no control tokens
+
+
+def whole_words():
+    """Ids of the bundled tokenizer whose text is letters: a piece of a character would be held back until the next."""
+    with open(TOKENIZER, encoding="utf-8") as file:
+        vocabulary = json.load(file)["model"]["vocab"]
+    return sorted(idx for text, idx in vocabulary.items() if text.lstrip("\u0120").isascii() and
+                  text.lstrip("\u0120").isalpha())
+
+
+WORDS = whole_words()
 
 
 class Server:
