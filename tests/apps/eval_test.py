@@ -58,6 +58,16 @@ class Against(unittest.TestCase):
             self.assertEqual(report["against_nll"], alone["nll"])
         check_refused(self, run("eval", *flags, "--window", 100, "--against", stored), stored, "windows")
 
+    # C066: an 8-bit cache of latents ended in an assertion, or in garbage.
+    def test_a_cache_of_bytes_agrees_with_one_of_16_bits(self):
+        stored = self.folder / "logits.safetensors"
+        flags = ["--text", TEXTS / "moby_dick.txt", "--window", 1024, "--max-tokens", 2048]
+        evaluate(*flags, "--cache-type", "bf16", "--store", stored)
+        report = evaluate(*flags, "--cache-type", "q8", "--against", stored)
+        self.assertEqual(report["tokens"], 2046)
+        self.assertGreaterEqual(report["top1_agreement"], 0.98)
+        self.assertGreater(report["kl"], 1e-7, "the same cache twice")
+
     def test_a_table_for_people(self):
         process = run("eval", "--text", TEXTS / "zh_tang300.txt", "--max-tokens", 512, "--against", TINY)
         self.assertEqual(process.returncode, 0, process.stderr)

@@ -43,6 +43,7 @@ class MatMul : public ::testing::TestWithParam<std::tuple<const KernelTable*, Qu
   Random random_{20240507};
 };
 
+// C084: among them the widths of V2-Lite that are no multiple of 256.
 TEST_P(MatMul, StaysWithinTheBoundOfItsSumsAgainstDoubles) {
   for (int cols : {1, 7, 8, 9, 15, 16, 17, 31, 33, 127, 129, 192, 200, 576, 1408, 10944}) {
     for (int num_rows : {1, 2, 3, 4, 5, 9, 17}) {

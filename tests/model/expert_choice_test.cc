@@ -102,6 +102,7 @@ TEST(ExpertChoice, FileShortOfOneExpertIsRefusedByName) {
   EXPECT_THAT(runner.status().message(), HasSubstr(last));
 }
 
+// C075.
 TEST(ExpertChoice, ThirtyThreeTokensThatAllChooseTheSameSix) {
   Json config = SmallConfig(ModelFamily::kV2Lite);
   config.update({{"n_routed_experts", 64}, {"num_experts_per_tok", 6}});

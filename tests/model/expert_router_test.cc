@@ -72,8 +72,8 @@ TEST(ExpertRouter, AgreesWithTheSpecificationsExamples) {
   EXPECT_EQ(checked, 5);
 }
 
-// The field's cases list the experts by id: a bias that changes weights, experts of dropped groups
-// that are chosen, V2's groups taken by a sum instead of the largest score.
+// C071, C072, C073. The field's cases list the experts by id: a bias that changes weights, experts
+// of dropped groups that are chosen, V2's groups taken by a sum instead of the largest score.
 TEST(ExpertRouter, IsNotFooledByTheFieldsCases) {
   const Json cases = ReadGoldenJson("model/gate_vectors.json")["cases"];
   ASSERT_EQ(cases.size(), 4u);

@@ -41,6 +41,7 @@ ClearSequence Prefix(const ClearSequence& whole, int length) {
 
 class LongSequence : public testing::TestWithParam<ModelFamily> {};
 
+// C062.
 TEST_P(LongSequence, StaysRightWhenTheCachePassesOneBlock) {
   const ModelUnderTest model(NarrowConfig(GetParam()), {});
   ASSERT_TRUE(model.is_sound());
@@ -52,6 +53,7 @@ TEST_P(LongSequence, StaysRightWhenTheCachePassesOneBlock) {
   ExpectAgreement(model, whole, AllWays({1, 65, 1152}));
 }
 
+// C063.
 TEST_P(LongSequence, IsTheSameWhenThePromptIsSplitOverSeveralPasses) {
   const ModelUnderTest model(NarrowConfig(GetParam()), {});
   ASSERT_TRUE(model.is_sound());

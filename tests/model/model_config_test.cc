@@ -36,6 +36,7 @@ TEST(ModelConfig, ReadsV3) {
   EXPECT_THAT(config.eos_token_ids, ElementsAre(1));
 }
 
+// C058: quality fell with length, the scale was that of the unscaled rotation.
 TEST(ModelConfig, SoftmaxScaleIsThatOfTheSpecification) {
   const Json example = ReadGoldenJson("spec/number_formats.json")["softmax_scale"]["expected"];
   std::vector<double> expected;

@@ -48,6 +48,7 @@ TEST(GroupQuantize, RoundsActivationsAsTheReferenceDoes) {
 }
 
 // Blocks that have given not-a-number elsewhere: all zero, tiny, all equal, one large.
+// C085: blocks of nearly equal or tiny values became NaN.
 TEST(GroupQuantize, StaysFiniteOnDegenerateGroups) {
   const std::vector<std::vector<float>> groups = {std::vector<float>(32, 0.0f),
                                                   std::vector<float>(32, 1e-30f),
