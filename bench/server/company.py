@@ -5,9 +5,11 @@ model that has none, and answers are drawn from its words, so that every token i
   warm     time to the first token of a long prompt, cold and asked again
   gaps     worst time between tokens of running streams while a long prompt of a stranger is read, against --max-step-ms
   cancel   time from a client's leaving in the middle of a long prompt to the end of the work for it
+  spec     tokens a second with guesses from the text over those without, in turn, where the next word is one of 200, of 2,
+           or always the same: the governor has to see what pays
   batch    tokens a second of many streams at once, against `hadal bench` at the same batch in the same run
 
-    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--leavers 20] [--json]
+    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--leavers 20] [--rounds 5] [--json]
 """
 import argparse
 import http.client
@@ -45,12 +47,12 @@ class Server:
         self.process.terminate()
         return self.process.wait(timeout=60)
 
-    def stream(self, prompt, max_tokens, times):
+    def stream(self, prompt, max_tokens, times, num_words=200, drafter="none"):
         """Asks with ids for a prompt and appends the time of the request and of each delivery."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
-        # Any of some hundred words comes next: as varied for the experts as a real answer.
-        words = random.Random(prompt[0]).sample(WORDS, 200)
-        body = {"prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "temperature": 1, "stream": True,
+        # Any of 200 words comes next: as varied for the experts as a real answer.
+        words = random.Random(prompt[0]).sample(WORDS, num_words)
+        body = {"speculation": {"drafter": drafter}, "prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "temperature": 1, "stream": True,
                 "logit_bias": {word: 100 for word in words}}
         times.append(time.monotonic())
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
@@ -86,9 +88,9 @@ def first_token(server, prompt):
     return times[1] - times[0]
 
 
-def run_streams(server, prompts, max_tokens):
+def run_streams(server, prompts, max_tokens, *how):
     all_times = [[] for _ in prompts]
-    threads = [threading.Thread(target=server.stream, args=(prompt, max_tokens, times))
+    threads = [threading.Thread(target=server.stream, args=(prompt, max_tokens, times, *how))
                for prompt, times in zip(prompts, all_times)]
     for thread in threads:
         thread.start()
@@ -146,6 +148,26 @@ def measure_cancel(server, rng, args):
     return {"leavers": args.leavers, "median_s": statistics.median(delays), "worst_s": max(delays)}
 
 
+def measure_spec(server, rng, args):
+    def rate(num_streams, num_tokens, *how):
+        threads, all_times = run_streams(server, [random_prompt(rng, 16) for _ in range(num_streams)], num_tokens, *how)
+        for thread in threads:
+            thread.join()
+        return num_streams * num_tokens / (max(times[-1] for times in all_times) - min(times[0] for times in all_times))
+
+    results = {}
+    for num_streams, num_tokens in (1, 96), (args.streams, 32):
+        for num_words in 200, 2, 1:
+            ratios = []
+            for _ in range(args.rounds):
+                plain = rate(num_streams, num_tokens, num_words, "none")
+                ratios.append(rate(num_streams, num_tokens, num_words, "ngram") / plain)
+            key = f"{num_streams} streams, {num_words} words"
+            results[key] = statistics.median(ratios)
+            print(f"  {key}: {', '.join(f'{ratio:.3f}' for ratio in ratios)}", file=sys.stderr)
+    return results
+
+
 def measure_batch(server, rng, args):
     prompts = [random_prompt(rng, 16) for _ in range(args.batch)]
     threads, all_times = run_streams(server, prompts, 48)
@@ -172,7 +194,8 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--max-step-ms", type=int, default=1000)
     parser.add_argument("--leavers", type=int, default=20)
-    parser.add_argument("--only", choices=["warm", "gaps", "cancel", "batch"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=["warm", "gaps", "cancel", "spec", "batch"])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rng = random.Random(1)
@@ -180,10 +203,11 @@ def main():
     folder = tempfile.TemporaryDirectory()
     model = with_tokenizer(args.model, folder.name)
     for name, measure in (("warm", measure_warm), ("gaps", measure_gaps), ("cancel", measure_cancel),
-                          ("batch", measure_batch)):
+                          ("spec", measure_spec), ("batch", measure_batch)):
         if args.only not in (None, name):
             continue
-        server = Server(args.hadal, model, "--max-step-ms", args.max_step_ms, "--drain-seconds", 0)
+        drafters = ["--spec", "ngram"] if name == "spec" else []
+        server = Server(args.hadal, model, "--max-step-ms", args.max_step_ms, "--drain-seconds", 0, *drafters)
         try:
             results[name] = measure(server, rng, args)
         finally:

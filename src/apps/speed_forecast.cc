@@ -14,7 +14,12 @@ namespace {
 constexpr double kReadShare = 0.97;
 constexpr double kByteProductShare = 0.60;   // of integer_ops_per_s
 constexpr double kFloatProductShare = 0.65;  // of multiply_add_ops_per_s; BF16 0.74, FP8 0.63
-constexpr double kAttentionShare = 0.50;     // of multiply_add_ops_per_s; at depths to 8,192
+
+// Of multiply_add_ops_per_s, at depths to 8,192: of caches of floats, and of those that attention
+// multiplies as words, in both forms.
+constexpr double kFloatAttentionShare = 0.50;
+constexpr double kAbsorbedWordAttentionShare = 0.85;
+constexpr double kExpandedWordAttentionShare = 0.60;
 
 struct StepTime {
   double reading = 0, arithmetic = 0, attention = 0;
@@ -26,6 +31,11 @@ struct StepTime {
   }
 };
 
+double AttentionShare(CacheType cache_type, bool is_absorbed) {
+  if (cache_type == CacheType::kF32) return kFloatAttentionShare;
+  return is_absorbed ? kAbsorbedWordAttentionShare : kExpandedWordAttentionShare;
+}
+
 StepTime TimeOfStep(const ForecastModel& model, const MachineLimits& limits,
                     const StepShape& shape) {
   const StepCost cost = CostOfStep(model.config, model.weights, shape);
@@ -34,7 +44,8 @@ StepTime TimeOfStep(const ForecastModel& model, const MachineLimits& limits,
   return {.reading = cost.bytes() / (kReadShare * limits.read_bytes_per_s),
           .arithmetic = static_cast<double>(cost.weight_ops) / product_rate,
           .attention = static_cast<double>(cost.attention_ops) /
-                       (kAttentionShare * limits.multiply_add_ops_per_s)};
+                       (AttentionShare(model.cache_type, shape.is_absorbed) *
+                        limits.multiply_add_ops_per_s)};
 }
 
 void Judge(const StepTime& time, SpeedForecast* forecast) {
