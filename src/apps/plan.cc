@@ -35,6 +35,7 @@ struct PlanFlags {
   std::string name;
   uint64_t memory_bytes = 0;  // 0: what is free now
   int context = 0, batch = 1, num_threads = 0;
+  double read_gb_s = 0, integer_gop_s = 0, float_gop_s = 0;  // 0: measured here
   bool has_json = false;
 };
 
@@ -150,6 +151,19 @@ MachineLimits MeasureLimits(const KernelTable& kernels, int num_threads) {
   return best;
 }
 
+// Of a machine that is not this one, as far as they are told.
+void UseGivenLimits(const PlanFlags& flags, PlanReport* report) {
+  constexpr double kGiga = 1e9;
+  const auto use = [report](double given, const char* name, double* limit) {
+    if (given == 0) return;
+    *limit = given * kGiga;
+    report->given_limits.emplace_back(name);
+  };
+  use(flags.read_gb_s, "read_gb_s", &report->limits.read_bytes_per_s);
+  use(flags.integer_gop_s, "integer_gop_s", &report->limits.integer_ops_per_s);
+  use(flags.float_gop_s, "float32_gop_s", &report->limits.multiply_add_ops_per_s);
+}
+
 // Free where pulled models lie, or will.
 int64_t FreeDiskBytes() {
   std::error_code error;
@@ -177,6 +191,7 @@ Status RunPlan(const PlanFlags& flags) {
   report.kernels = BestKernels().name;
   report.num_threads = flags.num_threads > 0 ? flags.num_threads : NumUsableCores();
   report.limits = MeasureLimits(BestKernels(), report.num_threads);
+  UseGivenLimits(flags, &report);
   report.formats = PlanFormats(request, report.limits);
   for (size_t i = 0; i < report.formats.size() && report.best_idx < 0; ++i) {
     if (report.formats[i].fits) report.best_idx = static_cast<int>(i);
@@ -210,6 +225,14 @@ void AddPlanCommand(CLI::App* app, CommandBody* body) {
       ->capture_default_str();
   command->add_option("--threads", flags->num_threads, "Threads (0: all usable cores)")
       ->check(CLI::Range(0, 1024));
+  const auto add_limit = [command](const char* name, double* limit, const char* what) {
+    command->add_option(name, *limit, what)->check(CLI::Range(0.1, 1e9));
+  };
+  add_limit("--read-gb-s", &flags->read_gb_s,
+            "Plan for a machine that reads so many GB a second (default: measured here)");
+  add_limit("--integer-gop-s", &flags->integer_gop_s,
+            "The same for 10^9 operations a second on bytes (see `hadal bench`)");
+  add_limit("--float-gop-s", &flags->float_gop_s, "The same for float32");
   command->add_flag("--json", flags->has_json, "Print one JSON object");
   command->callback([flags, body] { *body = [flags] { return RunPlan(*flags); }; });
 }

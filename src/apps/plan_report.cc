@@ -136,12 +136,15 @@ std::string PlanAsText(const PlanReport& report) {
   const PlanRequest& request = report.request;
   std::string text = fmt::format(
       "{}: {} parameters ({} active), {} as {}\n{}, {} threads, kernels {}: reads {:.1f} GB/s, "
-      "{:.0f} Gop/s of bytes, {:.0f} of float32\n{} of memory to use; {} of context, {} at a "
+      "{:.0f} Gop/s of bytes, {:.0f} of float32{}\n{} of memory to use; {} of context, {} at a "
       "time\n\n",
       request.name, FormatCount(report.parameters_total), FormatCount(report.parameters_active),
       FormatBytes(request.published_bytes), FormatName(request.published), report.cpu,
       report.num_threads, report.kernels, report.limits.read_bytes_per_s / kGiga,
       report.limits.integer_ops_per_s / kGiga, report.limits.multiply_add_ops_per_s / kGiga,
+      report.given_limits.empty()
+          ? ""
+          : fmt::format(" (given: {})", fmt::join(report.given_limits, ", ")),
       FormatBytes(request.memory_bytes), request.context, request.batch);
   const auto at = [&request](const char* what, int tokens) {
     return fmt::format("{} {}", what, std::min(tokens, request.context));
@@ -185,7 +188,8 @@ Json PlanAsJson(const PlanReport& report) {
                  {"read_gb_s", report.limits.read_bytes_per_s / kGiga},
                  {"rates",
                   {{"float32_gop_s", report.limits.multiply_add_ops_per_s / kGiga},
-                   {"integer_gop_s", report.limits.integer_ops_per_s / kGiga}}}}},
+                   {"integer_gop_s", report.limits.integer_ops_per_s / kGiga}}},
+                 {"given", report.given_limits}}},
                {"memory_bytes", request.memory_bytes},
                {"disk_bytes", request.disk_bytes},
                {"context", request.context},

@@ -42,9 +42,10 @@ struct PlanReport {
   std::string cpu, kernels;
   int num_threads = 0;
   MachineLimits limits;
-  std::vector<FormatPlan> formats;    // the widest first
-  int best_idx = -1;                  // the widest that fits; -1: none
-  std::vector<std::string> commands;  // to have and to run it
+  std::vector<std::string> given_limits;  // those that were told, not measured, as JSON names them
+  std::vector<FormatPlan> formats;        // the widest first
+  int best_idx = -1;                      // the widest that fits; -1: none
+  std::vector<std::string> commands;      // to have and to run it
   int64_t parameters_total = 0, parameters_active = 0;
 };
 

@@ -86,6 +86,17 @@ class Plan(unittest.TestCase):
         commands = plan(TINY, "--batch", 4, "--context", 1024)["commands"]
         self.assertEqual(commands, [f"hadal serve {TINY} --max-sequences 4 --cache-tokens 4096"])
 
+    def test_another_machine(self):
+        here = plan("v3", "--memory", "800GB", "--read-gb-s", 100, "--integer-gop-s", 5000, "--float-gop-s", 2000)
+        there = plan("v3", "--memory", "800GB", "--read-gb-s", 400, "--integer-gop-s", 5000, "--float-gop-s", 2000)
+        self.assertEqual(there["machine"]["read_gb_s"], 400)
+        self.assertEqual(there["machine"]["given"], ["read_gb_s", "integer_gop_s", "float32_gop_s"])
+        speeds = [[one["tokens_per_s"] for one in report["formats"][2]["forecast"] if one["what"] == "decode"][0]
+                  for report in (here, there)]
+        self.assertGreater(speeds[1], 2 * speeds[0])
+        self.assertLess(speeds[1], 4 * speeds[0])
+        self.assertEqual(plan("v2-lite")["machine"]["given"], [])
+
     def test_the_table_for_people(self):
         process = run("plan", "v3", "--memory", "400GB", timeout=120)
         self.assertEqual(process.returncode, 0, process.stderr)
@@ -112,7 +123,7 @@ class Plan(unittest.TestCase):
         check_refused(self, run("plan", self.folder), "config.json")
 
     def test_wrong_usage(self):
-        for flags in (["--memory", "much"], ["--context", "0"], ["--batch", "-1"]):
+        for flags in (["--memory", "much"], ["--context", "0"], ["--batch", "-1"], ["--read-gb-s", "0"]):
             with self.subTest(flags):
                 self.assertEqual(run("plan", "v2-lite", *flags).returncode, 2)
 
