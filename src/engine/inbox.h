@@ -64,6 +64,13 @@ class Inbox {
                   [this] { return is_closed_ || !submissions_.empty() || !cancelled_.empty(); });
   }
 
+  // Calls visit(ids) with those that were cancelled and not taken out yet.
+  template <class Visit>
+  void VisitCancelled(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    visit(cancelled_);
+  }
+
   // Moves everything out. Both lists are empty before; their memory is reused.
   void Drain(std::vector<Submission>* submissions, std::vector<SequenceId>* cancelled) {
     const std::lock_guard lock(mutex_);

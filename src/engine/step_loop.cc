@@ -138,12 +138,13 @@ Status StepLoop::MoveRows(const BatchPlan& plan) {
   return Status::Ok();
 }
 
-// Says who is in the step, for Cancel().
+// Says who is in the step, for Cancel(). Who was cancelled while it was planned is in the inbox.
 void StepLoop::Announce(const BatchPlan& plan) {
   const std::lock_guard lock(step_mutex_);
   step_tokens_.clear();
   for (const SequenceSlice& slice : plan.slices)
     step_tokens_.emplace_back(slice.id, slice.num_tokens);
+  inbox_.VisitCancelled([this](const std::vector<SequenceId>& ids) { BreakOffIfFor(ids); });
 }
 
 void StepLoop::EndAnnounced(bool is_broken_off) {
@@ -154,8 +155,13 @@ void StepLoop::EndAnnounced(bool is_broken_off) {
 
 void StepLoop::Cancel(const std::vector<SequenceId>& ids) {
   inbox_.Cancel(ids);
-  int num_tokens = 0, num_for_nothing = 0;
   const std::lock_guard lock(step_mutex_);
+  BreakOffIfFor(ids);
+}
+
+// Breaks the announced step off if most of it is for `ids`. REQUIRES: step_mutex_ is held.
+void StepLoop::BreakOffIfFor(const std::vector<SequenceId>& ids) {
+  int num_tokens = 0, num_for_nothing = 0;
   for (const auto& [id, tokens] : step_tokens_) {
     num_tokens += tokens;
     if (std::ranges::find(ids, id) != ids.end()) num_for_nothing += tokens;

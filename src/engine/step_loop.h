@@ -63,6 +63,7 @@ class StepLoop {
   Status MoveRows(const BatchPlan& plan);
   void Announce(const BatchPlan& plan);
   void EndAnnounced(bool is_broken_off);
+  void BreakOffIfFor(const std::vector<SequenceId>& ids);
   void Record(const BatchPlan& plan, const StepTimes& times);
   void RecordState();
   void Trace(const BatchPlan& plan, const StepTimes& times);

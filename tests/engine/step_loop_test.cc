@@ -1,6 +1,7 @@
 #include "engine/step_loop.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -75,6 +76,37 @@ TEST(StepLoop, AllocatesNothingPerDecodeStep) {
   for (int i = 0; i < 100; ++i) step();
   EXPECT_EQ(guard.count() - runner.num_allocations, 0);
   EXPECT_GT(runner.num_allocations, 0) << "the guard counts";
+}
+
+// C108: a client that leaves while its step is planned is neither in the inbox's last delivery nor
+// in a running step.
+TEST(StepLoop, BreaksOffAStepWhoseClientLeftWhileItWasPlanned) {
+  const std::unique_ptr<Tokenizer> tokenizer = TinyTokenizer();
+  FakeRunner runner({.vocab_size = 4096});
+  runner.holds = [](const BatchPlan&) { return true; };  // only an interruption ends a step
+  Metrics metrics;
+  StepLoop* at = nullptr;
+  bool leaves = true;
+  const auto clock = [&] {  // the loop asks for the time between taking in and planning
+    if (std::exchange(leaves, false)) at->Cancel({{7}});
+    return SteadyClockUs();
+  };
+  StepLoop loop({.max_context_tokens = 200}, {.num_blocks = 64, .block_tokens = 4}, &runner,
+                &metrics, clock);
+  at = &loop;
+  ResponseHead head;
+  head.sequences = {{7}};
+  const auto stream = std::make_shared<ResponseStream>(head, 1 << 20);
+  std::vector<Submission> submissions;
+  submissions.push_back(Submit(7, tokenizer.get(), stream));
+  loop.inbox()->Submit(std::move(submissions));
+  EXPECT_TRUE(loop.Step());
+  EXPECT_FALSE(leaves);
+  EXPECT_EQ(runner.num_steps(), 0);
+  EXPECT_FALSE(loop.Step());
+  ResponseCollector collector(1);
+  collector.ReadAll(stream.get());
+  EXPECT_EQ(collector.choices()[0].end.finish, FinishReason::kCancelled);
 }
 
 TEST(StepLoop, HasNothingToDoWithoutRequests) {
