@@ -55,8 +55,8 @@ class FakeRunner : public ModelRunner {
   std::function<TokenId(const FakePrefix&)> choose;
   // Called first in every step; a failure fails the step.
   std::function<Status(const BatchPlan&)> before_step;
-  // Steps for which this is true wait until Release(), or until they are broken off: whatever a test
-  // does meanwhile comes in the middle of such a step, however slow the machine is.
+  // Steps for which this is true wait until Release(), or until they are broken off: whatever a
+  // test does meanwhile comes in the middle of such a step, however slow the machine is.
   std::function<bool(const BatchPlan&)> holds;
   void WaitUntilHeld();
   // From now on no step is held.
