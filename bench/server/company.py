@@ -9,7 +9,8 @@ model that has none, and answers are drawn from its words, so that every token i
            or always the same: the governor has to see what pays
   batch    tokens a second of many streams at once, against `hadal bench` at the same batch in the same run
 
-    bench/server/company.py build/release/hadal MODEL [--prompt-tokens 4096] [--streams 8] [--batch 32] [--leavers 20] [--rounds 5] [--json]
+    bench/server/company.py build/release/hadal MODEL [--only WHAT] [--prompt-tokens 4096] [--streams 8] [--batch 32]
+                            [--leavers 20] [--rounds 5] [--json]
 """
 import argparse
 import http.client
@@ -52,8 +53,8 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
         # Any of 200 words comes next: as varied for the experts as a real answer.
         words = random.Random(prompt[0]).sample(WORDS, num_words)
-        body = {"speculation": {"drafter": drafter}, "prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "temperature": 1, "stream": True,
-                "logit_bias": {word: 100 for word in words}}
+        body = {"prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "temperature": 1, "stream": True,
+                "logit_bias": {word: 100 for word in words}, "speculation": {"drafter": drafter}}
         times.append(time.monotonic())
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
         reply = connection.getresponse()
