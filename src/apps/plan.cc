@@ -11,6 +11,7 @@
 #include "apps/model_path.h"
 #include "apps/plan_report.h"
 #include "apps/released_models.h"
+#include "apps/units.h"
 #include "base/json.h"
 #include "base/quote.h"
 #include "convert/model_shapes.h"
@@ -153,7 +154,6 @@ MachineLimits MeasureLimits(const KernelTable& kernels, int num_threads) {
 
 // Of a machine that is not this one, as far as they are told.
 void UseGivenLimits(const PlanFlags& flags, PlanReport* report) {
-  constexpr double kGiga = 1e9;
   const auto use = [report](double given, const char* name, double* limit) {
     if (given == 0) return;
     *limit = given * kGiga;
