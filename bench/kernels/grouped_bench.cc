@@ -61,12 +61,13 @@ struct Rows {
   std::vector<std::byte> bytes;
 
   Rows(const KernelTable& kernels, int num_rows, int cols, const GroupShape& shape)
-      : row_bytes(kernels.rounded_row_bytes(shape.format, shape.group_size, cols)),
+      : row_bytes(kernels.rounded_row_bytes[RoundedIdx(shape.format)](shape.format,
+                                                                      shape.group_size, cols)),
         bytes(static_cast<size_t>(num_rows * row_bytes)) {
     std::vector<float> x(static_cast<size_t>(cols));
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) - 8.0f;
     for (int t = 0; t < num_rows; ++t) {
-      kernels.round_row(
+      kernels.round_row[RoundedIdx(shape.format)](
           {x.data(), cols, shape.format, shape.group_size, bytes.data() + t * row_bytes});
     }
   }

@@ -8,7 +8,7 @@
 namespace hadal {
 namespace {
 
-constexpr size_t kMaxSets = 2;
+constexpr size_t kMaxSets = 3;
 
 // Made once.
 struct KernelSets {
@@ -25,6 +25,13 @@ struct KernelSets {
       AddUsable(Avx2Kernels(*usable[num_usable - 1]));
     } else {
       built[num_built++] = {"avx2", nullptr};
+    }
+#endif
+#if defined(HADAL_KERNELS_AVX512)
+    if (features.avx2_fma_f16c && features.avx512) {
+      AddUsable(Avx512Kernels(*usable[num_usable - 1]));
+    } else {
+      built[num_built++] = {"avx512", nullptr};
     }
 #endif
   }

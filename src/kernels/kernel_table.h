@@ -162,10 +162,9 @@ struct KernelTable {
   // float as code * scale first.
   void (*matmul[kNumQuantFormats])(const MatMulArgs& args);
 
-  int64_t (*rounded_row_bytes)(QuantFormat format, int group_size, int cols);
-  void (*round_row)(const RoundArgs& args);
-
   // By RoundedIdx.
+  int64_t (*rounded_row_bytes[kNumRoundedFormats])(QuantFormat format, int group_size, int cols);
+  void (*round_row[kNumRoundedFormats])(const RoundArgs& args);
   void (*rounded_matmul[kNumRoundedFormats])(const RoundedMatMulArgs& args);
 
   // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:

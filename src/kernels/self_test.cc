@@ -130,14 +130,15 @@ void TryGrouped(const KernelTable& kernels, const GroupShape& shape, Transcript*
   Random random;
   const std::vector<std::byte> tiles = GroupedWeights(shape, kGroupedCols, &random);
   const Floats x = random.Take(kMaxRows * kGroupedCols);
-  const int64_t row_bytes = kernels.rounded_row_bytes(shape.format, shape.group_size, kGroupedCols);
+  const int64_t row_bytes = kernels.rounded_row_bytes[RoundedIdx(shape.format)](
+      shape.format, shape.group_size, kGroupedCols);
   std::vector<std::byte> rows(static_cast<size_t>(kMaxRows * row_bytes));
   for (int t = 0; t < kMaxRows; ++t) {
-    kernels.round_row({.x = x.data() + t * kGroupedCols,
-                       .cols = kGroupedCols,
-                       .format = shape.format,
-                       .group_size = shape.group_size,
-                       .out = rows.data() + t * row_bytes});
+    kernels.round_row[RoundedIdx(shape.format)]({.x = x.data() + t * kGroupedCols,
+                                                 .cols = kGroupedCols,
+                                                 .format = shape.format,
+                                                 .group_size = shape.group_size,
+                                                 .out = rows.data() + t * row_bytes});
   }
   const std::string name = std::string("rounded_matmul, ") +
                            (shape.format == QuantFormat::kInt4Group ? "INT4" : "INT8") +

@@ -12,4 +12,7 @@ KernelTable ReferenceKernels();
 // 256-bit vectors with fused multiply-add and half-precision conversion.
 KernelTable Avx2Kernels(KernelTable base);
 
+// 512-bit vectors with products of bytes and of words (VNNI).
+KernelTable Avx512Kernels(KernelTable base);
+
 }  // namespace hadal

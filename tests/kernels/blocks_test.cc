@@ -164,15 +164,15 @@ class RoundedInput {
       : kernels_(kernels),
         format_(format),
         cols_(cols),
-        row_bytes_(kernels.rounded_row_bytes(format, kGroup, cols)),
+        row_bytes_(kernels.rounded_row_bytes[RoundedIdx(format)](format, kGroup, cols)),
         num_rows_(static_cast<int>(x.size()) / cols),
         bytes_(static_cast<size_t>(num_rows_ * row_bytes_)) {
     for (int t = 0; t < num_rows_; ++t) {
-      kernels.round_row({.x = x.data() + t * cols,
-                         .cols = cols,
-                         .format = format,
-                         .group_size = kGroup,
-                         .out = bytes_.data() + t * row_bytes_});
+      kernels.round_row[RoundedIdx(format)]({.x = x.data() + t * cols,
+                                             .cols = cols,
+                                             .format = format,
+                                             .group_size = kGroup,
+                                             .out = bytes_.data() + t * row_bytes_});
     }
   }
 

@@ -66,14 +66,15 @@ struct RoundedRows {
 
   RoundedRows(const KernelTable& kernels, const float* x, int num_rows, int cols,
               const GroupShape& shape)
-      : row_bytes(kernels.rounded_row_bytes(shape.format, shape.group_size, cols)),
+      : row_bytes(kernels.rounded_row_bytes[RoundedIdx(shape.format)](shape.format,
+                                                                      shape.group_size, cols)),
         bytes(num_rows * row_bytes) {
     for (int t = 0; t < num_rows; ++t) {
-      kernels.round_row({.x = x + int64_t{t} * cols,
-                         .cols = cols,
-                         .format = shape.format,
-                         .group_size = shape.group_size,
-                         .out = bytes.data() + t * row_bytes});
+      kernels.round_row[RoundedIdx(shape.format)]({.x = x + int64_t{t} * cols,
+                                                   .cols = cols,
+                                                   .format = shape.format,
+                                                   .group_size = shape.group_size,
+                                                   .out = bytes.data() + t * row_bytes});
     }
   }
 };

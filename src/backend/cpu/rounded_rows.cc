@@ -21,14 +21,15 @@ Status RoundedRows::Prepare(int max_rows, int max_cols) {
 
 void RoundedRows::Round(const KernelTable& kernels, ConstFloatMatrix x, const GroupShape& shape,
                         ThreadPool* pool) {
-  row_bytes_ = kernels.rounded_row_bytes(shape.format, shape.group_size, x.cols);
+  const int idx = RoundedIdx(shape.format);
+  row_bytes_ = kernels.rounded_row_bytes[idx](shape.format, shape.group_size, x.cols);
   HADAL_CHECK(x.rows * row_bytes_ <= buffer_.bytes());
   ForRows(x.rows, pool, [&](int t) {
-    kernels.round_row({.x = x.row_data(t),
-                       .cols = x.cols,
-                       .format = shape.format,
-                       .group_size = shape.group_size,
-                       .out = buffer_.data() + t * row_bytes_});
+    kernels.round_row[idx]({.x = x.row_data(t),
+                            .cols = x.cols,
+                            .format = shape.format,
+                            .group_size = shape.group_size,
+                            .out = buffer_.data() + t * row_bytes_});
   });
 }
 

@@ -142,8 +142,10 @@ int64_t RoundedRowBytes(QuantFormat format, int group_size, int cols) {
 }  // namespace
 
 void AddRoundRow(KernelTable* table) {
-  table->rounded_row_bytes = RoundedRowBytes;
-  table->round_row = RoundRow;
+  for (int i = 0; i < kNumRoundedFormats; ++i) {
+    table->rounded_row_bytes[i] = RoundedRowBytes;
+    table->round_row[i] = RoundRow;
+  }
 }
 
 }  // namespace hadal::avx2

@@ -150,8 +150,10 @@ void AddFormat(KernelTable* table) {
 }  // namespace
 
 void AddRounded(KernelTable* table) {
-  table->rounded_row_bytes = RoundedRowBytes;
-  table->round_row = RoundRow;
+  for (int i = 0; i < kNumRoundedFormats; ++i) {
+    table->rounded_row_bytes[i] = RoundedRowBytes;
+    table->round_row[i] = RoundRow;
+  }
   AddFormat<QuantFormat::kInt8Group>(table);
   AddFormat<QuantFormat::kInt4Group>(table);
   AddFormat<QuantFormat::kQ4_0>(table);

@@ -1,0 +1,81 @@
+// Floats to words of 16 bits, and squares of sixteen rows turned.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "kernels/avx512/ints.h"
+#include "kernels/kernel_table.h"
+
+namespace hadal::avx512 {
+namespace {
+
+HADAL_INLINE float FloatOfBits(uint32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// Magnitudes as ints, in whose order those of NaN are the largest.
+HADAL_INLINE __m512i MagnitudeBits(__m512 x) {
+  return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+}
+HADAL_INLINE float LargestOfBits(__m512i bits) {
+  return FloatOfBits(static_cast<uint32_t>(_mm512_reduce_max_epi32(bits)));
+}
+
+// The first `count` lanes of sixteen; all or none beyond that.
+HADAL_INLINE __mmask16 FirstLanes(int count) {
+  return count >= 16 ? __mmask16{0xFFFF}
+                     : static_cast<__mmask16>(count <= 0 ? 0 : (1 << count) - 1);
+}
+
+// What makes `magnitude` a word of `largest`; nothing where it is as good as zero.
+HADAL_INLINE float FactorOf(float magnitude, int largest) {
+  return magnitude < 1e-30f ? 0.0f : static_cast<float>(largest) / magnitude;
+}
+
+// Sixteen words.
+HADAL_INLINE void StoreWords(__m512 x, int16_t* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(x)));
+}
+
+HADAL_INLINE float ScaleOf(const std::byte* row, int cols, int group) {
+  float scale;
+  __builtin_memcpy(&scale, row + WordScalesOffset(cols) + 4 * group, sizeof(scale));
+  return scale;
+}
+
+// turned[i] = int i of each of sixteen rows.
+HADAL_INLINE void Transpose(const __m512i (&rows)[16], __m512i (&turned)[16]) {
+  __m512i two[16], four[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    two[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    two[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    four[i] = _mm512_unpacklo_epi64(two[i], two[i + 2]);
+    four[i + 1] = _mm512_unpackhi_epi64(two[i], two[i + 2]);
+    four[i + 2] = _mm512_unpacklo_epi64(two[i + 1], two[i + 3]);
+    four[i + 3] = _mm512_unpackhi_epi64(two[i + 1], two[i + 3]);
+  }
+  // Quarter q of four[4 k + c] holds int 4 q + c of rows 4 k to 4 k + 3.
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    const __m512i even[2] = {_mm512_shuffle_i32x4(four[c], four[c + 4], 0x88),
+                             _mm512_shuffle_i32x4(four[c + 8], four[c + 12], 0x88)};
+    const __m512i odd[2] = {_mm512_shuffle_i32x4(four[c], four[c + 4], 0xDD),
+                            _mm512_shuffle_i32x4(four[c + 8], four[c + 12], 0xDD)};
+    turned[c] = _mm512_shuffle_i32x4(even[0], even[1], 0x88);
+    turned[c + 4] = _mm512_shuffle_i32x4(odd[0], odd[1], 0x88);
+    turned[c + 8] = _mm512_shuffle_i32x4(even[0], even[1], 0xDD);
+    turned[c + 12] = _mm512_shuffle_i32x4(odd[0], odd[1], 0xDD);
+  }
+}
+
+}  // namespace
+}  // namespace hadal::avx512
