@@ -21,8 +21,9 @@ class ThreadPool {
   int num_threads() const;
 
   // Calls body(index, worker) once for every index in [0, count), 0 <= worker < num_threads(), and
-  // returns when all are done. Indices are handed out one after another to whoever is free, so make
-  // each worth some microseconds. One caller at a time; no nesting; allocates nothing.
+  // returns when all are done. Indices are handed out in order to whoever is free, some at a time
+  // and the last ones singly, so make each worth some microseconds. One caller at a time; no
+  // nesting; allocates nothing.
   template <class Body>
   void ParallelFor(int count, const Body& body) {
     Run(

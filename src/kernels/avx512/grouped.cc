@@ -58,10 +58,13 @@ template <int kRows, QuantFormat format, bool kZeros, int kTiles>
   const int group = columns.begin / w.group_size;
   RowCodes<kRows> x = rows.At<kRows>(t, group);
   const int64_t full_bytes = BlockBytes(w.Shape(), w.group_size);
-  StoredTiles<format, kZeros> tiles = {w.data + group * full_bytes, w.tile_bytes, 0};
+  StoredTiles<format, kZeros> tiles = {w.data + group * full_bytes, w.tile_bytes, 0, 0};
+  // Behind the end of a tile comes what the next call takes: the tiles behind these.
+  const char* const near_end = w.data + w.tile_bytes - kFetchAhead;
   for (int col = columns.begin; col < columns.end; col += w.group_size) {
     const int size = Least(w.group_size, columns.end - col);
     tiles.code_bytes = static_cast<int>(CodeBytes(w.Shape(), size));
+    tiles.ahead = kFetchAhead + (tiles.block < near_end ? 0 : (kTiles - 1) * w.tile_bytes);
     AddGroup<kRows, kTiles>(tiles, size, x, totals);
     tiles.block += full_bytes;
     x.Advance(size);

@@ -44,6 +44,10 @@ HADAL_INLINE __m512i LoadStep(const char* codes, int step) {
 template <QuantFormat format>
 constexpr int kMovedBy = format == QuantFormat::kInt4Group ? 8 : 128;
 
+// So far ahead of their use weights are fetched: the memory has answered by then, and what four
+// tiles fetch stays in the first cache.
+constexpr int64_t kFetchAhead = 2048;
+
 // Some neighbouring tiles of a weight as they are stored: where a block of the first one begins.
 template <QuantFormat format, bool zeros>
 struct StoredTiles {
@@ -52,6 +56,7 @@ struct StoredTiles {
   const char* block;
   int64_t tile_bytes;
   int code_bytes;  // of the block
+  int64_t ahead;   // how far behind what is used to fetch
 
   HADAL_INLINE __m512i Step(int tile, int64_t col, int step) const {
     constexpr int kPieceBytes = 8 * StepBytes(format);
@@ -65,7 +70,7 @@ struct StoredTiles {
   }
   HADAL_INLINE void PrefetchAhead(int tile, int64_t col) const {
     constexpr int kPieceBytes = 8 * StepBytes(format);
-    Prefetch<kPieceBytes + 64>(block + tile * tile_bytes + col / 32 * kPieceBytes + 4096);
+    Prefetch<kPieceBytes + 64>(block + tile * tile_bytes + col / 32 * kPieceBytes + ahead);
   }
 };
 
