@@ -13,9 +13,22 @@ struct WordTile {
   int cols;
 };
 
-WordTile LoadCacheTile(const KernelTable& kernels, const WordSource& words, int first, int count) {
+// Asks for memory that is needed soon.
+void Fetch(const std::byte* begin, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at, /*write=*/0, 2);
+}
+
+// Rows [first, first + count) of the `num_seen`, as words. The rows of the next tile are asked for
+// meanwhile: they lie in blocks anywhere, and a long context is in no cache.
+WordTile LoadCacheTile(const KernelTable& kernels, const WordSource& words, int first, int count,
+                       int num_seen) {
   const WordTile tile = {words.tile, WordRowBytes(words.cache_cols), words.cache_cols};
+  const int64_t cache_row_bytes = CacheRowBytes(words.type, words.cache_cols);
   for (int i = 0; i < count; ++i) {
+    if (first + kWordTile + i < num_seen) {
+      Fetch(words.cache_rows[first + kWordTile + i], cache_row_bytes);
+    }
     kernels.load_cache_words[static_cast<size_t>(words.type)](
         words.cache_rows[first + i], words.cache_cols, words.tile + i * tile.row_bytes);
   }
@@ -72,7 +85,7 @@ void AttendWords(const KernelTable& kernels, const SpanArgs& args, int num_seen)
   for (int first = 0; first < num_seen; first += kWordTile) {
     const int count = std::min(kWordTile, num_seen - first);
     const bool is_cached = words.cache_rows != nullptr;
-    const WordTile keys = is_cached ? LoadCacheTile(kernels, words, first, count)
+    const WordTile keys = is_cached ? LoadCacheTile(kernels, words, first, count, num_seen)
                                     : TileOf(words.keys, args.key_dim, first);
     const WordTile values = is_cached ? keys : TileOf(words.values, args.value_dim, first);
     kernels.word_scores({.queries = words.queries,
