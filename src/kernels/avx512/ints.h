@@ -20,6 +20,11 @@ HADAL_INLINE __m512i BroadcastWord(const void* p) {
   __builtin_memcpy(&word, p, sizeof(word));
   return _mm512_set1_epi32(word);
 }
+HADAL_INLINE __m512i BroadcastLong(const void* p) {
+  int64_t four_words;
+  __builtin_memcpy(&four_words, p, sizeof(four_words));
+  return _mm512_set1_epi64(four_words);
+}
 HADAL_INLINE __m512 BroadcastFloat(const void* p) { return _mm512_castsi512_ps(BroadcastWord(p)); }
 
 // sum + a * b in place: left to itself, the compiler copies sums from register to register.
@@ -40,6 +45,7 @@ HADAL_INLINE void Prefetch(const char* p) {
 }
 
 constexpr int Least(int a, int b) { return a < b ? a : b; }
+constexpr int RoundUpTo(int n, int unit) { return (n + unit - 1) / unit * unit; }
 
 template <int kRows>
 struct RowCount {

@@ -74,12 +74,16 @@ HADAL_INLINE void LoadBf16Group(const std::byte* from, int count, int16_t* words
   const Rounding rounding = RoundingOfBf16(LargestWordOf(_mm512_max_epu16(
       _mm512_and_si512(halves[0], no_sign), _mm512_and_si512(halves[1], no_sign))));
   const __m512 factor = _mm512_set1_ps(rounding.factor);
-#pragma GCC unroll 4
-  for (int v = 0; v < kGroupVectors; ++v) {
-    const __m256i sixteen = v % 2 == 0 ? _mm512_castsi512_si256(halves[v / 2])
-                                       : _mm512_extracti64x4_epi64(halves[v / 2], 1);
-    const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(sixteen), 16);
-    StoreWords(_mm512_mul_ps(_mm512_castsi512_ps(wide), factor), words + v * kLanes);
+  // Interleaving with zeros makes floats, in an order of which packing is the inverse.
+  const auto ints_of = [factor](__m512i floats) {
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(floats), factor));
+  };
+  const __m512i zero = _mm512_setzero_si512();
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const __m512i low = ints_of(_mm512_unpacklo_epi16(zero, halves[half]));
+    const __m512i high = ints_of(_mm512_unpackhi_epi16(zero, halves[half]));
+    _mm512_storeu_si512(words + 32 * half, _mm512_packs_epi32(low, high));
   }
   __builtin_memcpy(scale, &rounding.scale, sizeof(*scale));
 }

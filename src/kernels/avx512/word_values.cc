@@ -31,27 +31,52 @@ struct alignas(64) ValuePanel {
   }
 };
 
+// The scales of sixteen groups of columns: lanes are values.
+struct alignas(64) GroupScales {
+  static constexpr int kGroups = 16;
+  float groups[kGroups][kWordTile];
+
+  // Those from group `first` on.
+  void Fill(const WordValueArgs& args, int first) {
+    const __mmask16 lanes = FirstLanes(NumCacheGroups(args.value_cols) - first);
+    const int64_t offset = WordScalesOffset(args.value_cols) + 4 * first;
+    for (int j = 0; j < args.num_values; j += kLanes) {
+      __m512i rows[kLanes], turned[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        const std::byte* row = args.values + (j + i) * args.value_bytes + offset;
+        const __mmask16 seen = j + i < args.num_values ? lanes : __mmask16{0};
+        rows[i] = _mm512_maskz_loadu_epi32(seen, row);
+      }
+      Transpose(rows, turned);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) _mm512_store_si512(groups[i] + j, turned[i]);
+    }
+    for (int j = RoundUpTo(args.num_values, kLanes); j < kWordTile; j += kLanes) {
+      for (auto& group : groups) _mm512_store_ps(group + j, _mm512_setzero_ps());
+    }
+  }
+};
+
 // What a group of columns of the first `limit` values is rounded with: scales over the largest of
 // them, times the largest word.
 struct alignas(64) ValueScales {
   float shares[kWordTile];
   float largest = 0.0f;
 
-  void Fill(const WordValueArgs& args, int group, int limit) {
-    for (int i = 0; i < kWordTile; ++i) {
-      shares[i] =
-          i < limit ? ScaleOf(args.values + i * args.value_bytes, args.value_cols, group) : 0.0f;
-    }
+  void Fill(const float* scales, int limit) {
+    __m512 vectors[kWordTile / kLanes];
     __m512i bits = _mm512_setzero_si512();
 #pragma GCC unroll 4
-    for (int j = 0; j < kWordTile; j += kLanes) {
-      bits = _mm512_max_epi32(bits, MagnitudeBits(_mm512_load_ps(shares + j)));
+    for (int v = 0; v < kWordTile / kLanes; ++v) {
+      vectors[v] = _mm512_maskz_load_ps(FirstLanes(limit - v * kLanes), scales + v * kLanes);
+      bits = _mm512_max_epi32(bits, MagnitudeBits(vectors[v]));
     }
     largest = LargestOfBits(bits);
     const __m512 factor = _mm512_set1_ps(FactorOf(largest, kLargestFactorWord));
 #pragma GCC unroll 4
-    for (int j = 0; j < kWordTile; j += kLanes) {
-      _mm512_store_ps(shares + j, _mm512_mul_ps(_mm512_load_ps(shares + j), factor));
+    for (int v = 0; v < kWordTile / kLanes; ++v) {
+      _mm512_store_ps(shares + v * kLanes, _mm512_mul_ps(vectors[v], factor));
     }
   }
 };
@@ -85,14 +110,14 @@ struct alignas(64) TileFactors {
   }
 
   // The scales of a query that sees less than the tile are its own: what lies behind is not seen.
-  void Round(const WordValueArgs& args, int group) {
+  void Round(const WordValueArgs& args, const float* group_scales) {
     ValueScales all, own;
-    all.Fill(args, group, args.num_values);
+    all.Fill(group_scales, args.num_values);
     for (int q = 0; q < args.num_queries; ++q) {
       if (args.limits[q] == args.num_values) {
         RoundQuery(q, all);
       } else {
-        own.Fill(args, group, args.limits[q]);
+        own.Fill(group_scales, args.limits[q]);
         RoundQuery(q, own);
       }
     }
@@ -153,11 +178,13 @@ template <int kRows>
 void WordValues(const WordValueArgs& args) {
   ValuePanel panel;
   TileFactors factors;
+  GroupScales scales;
   const int num_pairs = (args.num_values + 1) / 2;
   factors.Fill(args);
   for (int group = 0; group * kCacheGroup < args.dim; ++group) {
+    if (group % GroupScales::kGroups == 0) scales.Fill(args, group);
     panel.Fill(args, group);
-    factors.Round(args, group);
+    factors.Round(args, scales.groups[group % GroupScales::kGroups]);
     const int col = group * kCacheGroup;
     ForRowTiles<kQueryTile>(args.num_queries, [&](auto rows, int q) {
       AddValues<rows.kCount>(panel, num_pairs, factors.words[q], factors.scales + q,

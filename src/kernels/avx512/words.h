@@ -77,5 +77,27 @@ HADAL_INLINE void Transpose(const __m512i (&rows)[16], __m512i (&turned)[16]) {
   }
 }
 
+// turned[i] = long i of each of eight rows.
+HADAL_INLINE void TransposeLongs(const __m512i (&rows)[8], __m512i (&turned)[8]) {
+  __m512i two[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    two[i] = _mm512_unpacklo_epi64(rows[i], rows[i + 1]);
+    two[i + 1] = _mm512_unpackhi_epi64(rows[i], rows[i + 1]);
+  }
+  // Quarter q of two[2 k + c] holds long 2 q + c of rows 2 k and 2 k + 1.
+#pragma GCC unroll 2
+  for (int c = 0; c < 2; ++c) {
+    const __m512i even[2] = {_mm512_shuffle_i64x2(two[c], two[c + 2], 0x88),
+                             _mm512_shuffle_i64x2(two[c + 4], two[c + 6], 0x88)};
+    const __m512i odd[2] = {_mm512_shuffle_i64x2(two[c], two[c + 2], 0xDD),
+                            _mm512_shuffle_i64x2(two[c + 4], two[c + 6], 0xDD)};
+    turned[c] = _mm512_shuffle_i64x2(even[0], even[1], 0x88);
+    turned[c + 2] = _mm512_shuffle_i64x2(odd[0], odd[1], 0x88);
+    turned[c + 4] = _mm512_shuffle_i64x2(even[0], even[1], 0xDD);
+    turned[c + 6] = _mm512_shuffle_i64x2(odd[0], odd[1], 0xDD);
+  }
+}
+
 }  // namespace
 }  // namespace hadal::avx512
