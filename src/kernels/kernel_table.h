@@ -27,8 +27,8 @@ struct WeightRows {
   // Of grouped formats, where row 0 begins a tile and cols is a multiple of 32.
   int group_size = 0;
   bool has_zero_points = false;
-  // Of blocked formats: rows are turned in eights (block_layout.h); only products with rounded rows
-  // take such, and num_outputs is then a multiple of 16.
+  // Of blocked formats: rows are turned in eights (block_layout.h); only turned_matmul takes
+  // such, and num_outputs is then a multiple of 16.
   bool is_turned = false;
 };
 
@@ -166,6 +166,8 @@ struct KernelTable {
   int64_t (*rounded_row_bytes[kNumRoundedFormats])(QuantFormat format, int group_size, int cols);
   void (*round_row[kNumRoundedFormats])(const RoundArgs& args);
   void (*rounded_matmul[kNumRoundedFormats])(const RoundedMatMulArgs& args);
+  // By BlockedIdx: with weights that are turned.
+  void (*turned_matmul[kNumBlockedFormats])(const RoundedMatMulArgs& args);
 
   // out[t, c] = sum over r of x[t, r] * w[r, c], in ascending r with fused multiply-add from zero:
   // the product with the transposed weight, read as it is stored.

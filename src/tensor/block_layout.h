@@ -47,6 +47,11 @@ constexpr int RoundedIdx(QuantFormat format) { return static_cast<int>(format) -
 inline constexpr int kF8BlockSize = 128;
 
 constexpr bool IsBlocked(QuantFormat format) { return format >= QuantFormat::kQ4_0; }
+inline constexpr int kNumBlockedFormats = kNumQuantFormats - static_cast<int>(QuantFormat::kQ4_0);
+// Counts the blocked formats from 0.
+constexpr int BlockedIdx(QuantFormat format) {
+  return static_cast<int>(format) - static_cast<int>(QuantFormat::kQ4_0);
+}
 
 // Elements and bytes of a block of a blocked format. REQUIRES: IsBlocked(format).
 struct BlockSize {

@@ -81,6 +81,15 @@ class Blocks : public testing::TestWithParam<std::tuple<const KernelTable*, Name
             .first_row = 0,
             .cols = cols_};
   }
+  // The stored rows, turned. REQUIRES: rows_ is a multiple of 16.
+  WeightRows Turned() {
+    turned_.resize(bytes_.size() - 1);
+    TurnBlocks(format(), bytes_.data() + 1, rows_, cols_, turned_.data());
+    WeightRows weights = Stored();
+    weights.data = turned_.data();
+    weights.is_turned = true;
+    return weights;
+  }
   WeightRows AsFloats() const {
     return {.data = values_.data(),
             .scales = nullptr,
@@ -97,7 +106,7 @@ class Blocks : public testing::TestWithParam<std::tuple<const KernelTable*, Name
 
   std::mt19937 random_{7};
   int rows_ = 0, cols_ = 0;
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes_, turned_;
   std::vector<float> values_;
 };
 
@@ -180,15 +189,17 @@ class RoundedInput {
                               const int32_t* row_ids = nullptr, float start = 0) const {
     weights.group_size = kGroup;
     std::vector<float> out(static_cast<size_t>(num_rows * num_outputs), start);
-    kernels_.rounded_matmul[RoundedIdx(format_)]({.x = bytes_.data() + first * row_bytes_,
-                                                  .row_bytes = row_bytes_,
-                                                  .row_ids = row_ids,
-                                                  .num_rows = num_rows,
-                                                  .weights = weights,
-                                                  .num_outputs = num_outputs,
-                                                  .out = out.data(),
-                                                  .out_stride = num_outputs,
-                                                  .accumulate = start != 0});
+    const auto product = weights.is_turned ? kernels_.turned_matmul[BlockedIdx(format_)]
+                                           : kernels_.rounded_matmul[RoundedIdx(format_)];
+    product({.x = bytes_.data() + first * row_bytes_,
+             .row_bytes = row_bytes_,
+             .row_ids = row_ids,
+             .num_rows = num_rows,
+             .weights = weights,
+             .num_outputs = num_outputs,
+             .out = out.data(),
+             .out_stride = num_outputs,
+             .accumulate = start != 0});
     return out;
   }
 
@@ -259,15 +270,11 @@ TEST_P(Blocks, RoundedProductsAreThoseOfTheReferenceToTheBit) {
 
 TEST_P(Blocks, TurnedWeightsGiveTheBitsOfStoredOnes) {
   for (const int cols : {256, SizeOfBlock(format()).elements == 32 ? 1408 : 768}) {
-    Make(48, cols);
-    std::vector<std::byte> turned(bytes_.size() - 1);
-    TurnBlocks(format(), bytes_.data() + 1, rows_, cols_, turned.data());
-    WeightRows weights = Stored();
-    weights.data = turned.data();
-    weights.is_turned = true;
+    Make(80, cols);
+    const WeightRows weights = Turned();
     const RoundedInput input(kernels(), format(), RandomFloats(70 * cols), cols);
-    for (const int num_rows : {1, 2, 3, 4, 7, 70}) {
-      for (const int num_outputs : {16, 48}) {
+    for (const int num_rows : {1, 2, 3, 4, 5, 6, 7, 70}) {
+      for (const int num_outputs : {16, 48, 80}) {
         EXPECT_EQ(input.Multiply(weights, num_outputs, 0, num_rows),
                   input.Multiply(Stored(), num_outputs, 0, num_rows))
             << cols << " columns, " << num_outputs << " outputs, " << num_rows << " rows";
@@ -300,6 +307,7 @@ TEST_P(Blocks, RoundedProductsAreExactAtTheLargestCodes) {
     const RoundedInput input(kernels(), format(), x, cols_);
     for (const int num_rows : {1, 4}) {
       const std::vector<float> out = input.Multiply(Stored(), rows_, 0, num_rows);
+      EXPECT_EQ(input.Multiply(Turned(), rows_, 0, num_rows), out) << "bytes " << byte;
       for (int t = 0; t < num_rows; ++t) {
         double exact = 0, sum_abs = 0;
         for (int col = 0; col < cols_; ++col) {
@@ -316,11 +324,12 @@ TEST_P(Blocks, RoundedProductsAreExactAtTheLargestCodes) {
 }
 
 TEST_P(Blocks, ARoundedInputThatIsNotANumberStaysSo) {
-  Make(4, 256);
+  Make(16, 256);
   std::vector<float> x = RandomFloats(256);
   x[77] = std::nanf("");
   const RoundedInput input(kernels(), format(), x, 256);
-  for (const float value : input.Multiply(Stored(), 4, 0, 1)) EXPECT_TRUE(std::isnan(value));
+  for (const float value : input.Multiply(Stored(), 16, 0, 1)) EXPECT_TRUE(std::isnan(value));
+  for (const float value : input.Multiply(Turned(), 16, 0, 1)) EXPECT_TRUE(std::isnan(value));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, Blocks,

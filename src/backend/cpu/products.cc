@@ -10,15 +10,17 @@ namespace hadal {
 void RunProduct(const KernelTable& kernels, const ProductInput& input, const ProductPart& part) {
   const WeightRows weights = KernelRows(part.w, part.first);
   if (input.rounded != nullptr) {
-    kernels.rounded_matmul[RoundedIdx(part.w.format)]({.x = input.rounded,
-                                                       .row_bytes = input.rounded_row_bytes,
-                                                       .row_ids = input.row_ids,
-                                                       .num_rows = input.num_rows,
-                                                       .weights = weights,
-                                                       .num_outputs = part.count,
-                                                       .out = part.out,
-                                                       .out_stride = part.out_stride,
-                                                       .accumulate = part.accumulate});
+    const auto product = weights.is_turned ? kernels.turned_matmul[BlockedIdx(part.w.format)]
+                                           : kernels.rounded_matmul[RoundedIdx(part.w.format)];
+    product({.x = input.rounded,
+             .row_bytes = input.rounded_row_bytes,
+             .row_ids = input.row_ids,
+             .num_rows = input.num_rows,
+             .weights = weights,
+             .num_outputs = part.count,
+             .out = part.out,
+             .out_stride = part.out_stride,
+             .accumulate = part.accumulate});
   } else {
     kernels.matmul[static_cast<size_t>(part.w.format)]({.x = input.x,
                                                         .x_stride = input.x_stride,

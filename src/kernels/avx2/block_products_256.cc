@@ -7,14 +7,8 @@ namespace hadal::avx2 {
 namespace {
 
 template <QuantFormat format>
-void MatMul(const RoundedMatMulArgs& args) {
-  if (args.weights.is_turned) return MultiplyTurned256(format, args);
-  return BlockMatMul<format, StoredRows>(args);
-}
-
-template <QuantFormat format>
 void AddFormat(KernelTable* table) {
-  table->rounded_matmul[RoundedIdx(format)] = MatMul<format>;
+  table->rounded_matmul[RoundedIdx(format)] = BlockMatMul<format, StoredRows>;
 }
 
 }  // namespace

@@ -6,14 +6,9 @@ namespace hadal::avx2 {
 namespace {
 
 template <QuantFormat format>
-void MatMul(const RoundedMatMulArgs& args) {
-  if (args.weights.is_turned) return BlockMatMul<format, TurnedRows>(args);
-  return BlockMatMul<format, StoredRows>(args);
-}
-
-template <QuantFormat format>
 void AddFormat(KernelTable* table) {
-  table->rounded_matmul[RoundedIdx(format)] = MatMul<format>;
+  table->rounded_matmul[RoundedIdx(format)] = BlockMatMul<format, StoredRows>;
+  table->turned_matmul[BlockedIdx(format)] = BlockMatMul<format, TurnedRows>;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "kernels/avx2/blocks.h"
 #include "kernels/avx2/ints.h"
-#include "kernels/avx2/rounded_runs.h"
 #include "kernels/avx2/vec.h"
 
 namespace hadal::avx2 {

@@ -12,7 +12,8 @@
 namespace hadal::avx2 {
 namespace {
 
-constexpr int kRun = 32;
+#include "kernels/common/block_facts-inl.h"
+
 constexpr int kMaxHalves = 16;  // of 16 elements in a block
 
 // A block's scales, of each half of each run, and what is taken away or added: floats that products
@@ -21,34 +22,6 @@ struct BlockScales {
   alignas(32) float scale[kMaxHalves];
   alignas(32) float min[kMaxHalves];
 };
-
-enum class MinUse { kNone, kAdd, kSubtract };
-
-constexpr MinUse UseOfMin(QuantFormat format) {
-  switch (format) {
-    case QuantFormat::kQ4_1:
-    case QuantFormat::kQ5_1:
-      return MinUse::kAdd;
-    case QuantFormat::kQ2_K:
-    case QuantFormat::kQ4_K:
-    case QuantFormat::kQ5_K:
-      return MinUse::kSubtract;
-    default:
-      return MinUse::kNone;
-  }
-}
-
-// Elements that share a scale.
-constexpr int ScaleElements(QuantFormat format) {
-  switch (format) {
-    case QuantFormat::kQ2_K:
-    case QuantFormat::kQ3_K:
-    case QuantFormat::kQ6_K:
-      return 16;
-    default:
-      return 32;
-  }
-}
 
 #define HADAL_BLOCK_INLINE [[gnu::always_inline]] inline
 
@@ -183,27 +156,6 @@ HADAL_BLOCK_INLINE __m256i NonLinear(__m256i nibbles) {
   const __m128i table =
       _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
   return _mm256_shuffle_epi8(_mm256_set_m128i(table, table), nibbles);
-}
-
-// What is stored more than the code, so that it has no sign; 0 for types whose codes have one.
-constexpr int CodeOffset(QuantFormat format) {
-  switch (format) {
-    case QuantFormat::kQ4_0:
-      return 8;
-    case QuantFormat::kQ5_0:
-      return 16;
-    case QuantFormat::kQ3_K:
-      return 4;
-    case QuantFormat::kQ6_K:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
-constexpr bool HasSignedCodes(QuantFormat format) {
-  return format == QuantFormat::kQ8_0 || format == QuantFormat::kIq4Nl ||
-         format == QuantFormat::kIq4Xs;
 }
 
 // Elements [32 run, 32 run + 32) of a block as bytes: codes and their offset, without sign but for

@@ -16,7 +16,7 @@ void AddWeightedSum(KernelTable* table);
 void AddGrouped(KernelTable* table);
 void AddBlockProducts32(KernelTable* table);
 void AddBlockProducts256(KernelTable* table);
-void MultiplyTurned256(QuantFormat format, const RoundedMatMulArgs& args);
+void AddTurnedProducts256(KernelTable* table);
 void AddRoundRow(KernelTable* table);
 void AddCacheRows(KernelTable* table);
 void AddAttention(KernelTable* table);

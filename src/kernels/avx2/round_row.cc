@@ -1,7 +1,7 @@
 // A row of activations to bytes; kernel_table.h has the formula.
+#include "kernels/avx2/blocks.h"
 #include "kernels/avx2/grouped.h"
 #include "kernels/avx2/parts.h"
-#include "kernels/avx2/rounded_runs.h"
 #include "kernels/avx2/vec.h"
 
 namespace hadal::avx2 {
@@ -96,7 +96,7 @@ void RoundRowFor(const RoundArgs& args) {
   }
 }
 
-// For blocked weights, as rounded_runs.h says.
+// For blocked weights, as block_facts-inl.h says.
 void RoundRowForBlocks(const RoundArgs& args) {
   constexpr int kHalf = 16;
   const bool has_offset = CodeOffset(args.format) != 0;

@@ -11,6 +11,7 @@ KernelTable Avx2Kernels(KernelTable base) {
   avx2::AddGrouped(&table);
   avx2::AddBlockProducts32(&table);
   avx2::AddBlockProducts256(&table);
+  avx2::AddTurnedProducts256(&table);
   avx2::AddRoundRow(&table);
   avx2::AddCacheRows(&table);
   avx2::AddAttention(&table);

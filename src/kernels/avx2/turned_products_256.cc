@@ -3,24 +3,22 @@
 #include "kernels/avx2/parts.h"
 
 namespace hadal::avx2 {
+namespace {
 
-void MultiplyTurned256(QuantFormat format, const RoundedMatMulArgs& args) {
-  switch (format) {
-    case QuantFormat::kQ2_K:
-      return BlockMatMul<QuantFormat::kQ2_K, TurnedRows>(args);
-    case QuantFormat::kQ3_K:
-      return BlockMatMul<QuantFormat::kQ3_K, TurnedRows>(args);
-    case QuantFormat::kQ4_K:
-      return BlockMatMul<QuantFormat::kQ4_K, TurnedRows>(args);
-    case QuantFormat::kQ5_K:
-      return BlockMatMul<QuantFormat::kQ5_K, TurnedRows>(args);
-    case QuantFormat::kQ6_K:
-      return BlockMatMul<QuantFormat::kQ6_K, TurnedRows>(args);
-    case QuantFormat::kIq4Xs:
-      return BlockMatMul<QuantFormat::kIq4Xs, TurnedRows>(args);
-    default:
-      return;
-  }
+template <QuantFormat format>
+void AddFormat(KernelTable* table) {
+  table->turned_matmul[BlockedIdx(format)] = BlockMatMul<format, TurnedRows>;
+}
+
+}  // namespace
+
+void AddTurnedProducts256(KernelTable* table) {
+  AddFormat<QuantFormat::kQ2_K>(table);
+  AddFormat<QuantFormat::kQ3_K>(table);
+  AddFormat<QuantFormat::kQ4_K>(table);
+  AddFormat<QuantFormat::kQ5_K>(table);
+  AddFormat<QuantFormat::kQ6_K>(table);
+  AddFormat<QuantFormat::kIq4Xs>(table);
 }
 
 }  // namespace hadal::avx2

@@ -4,6 +4,7 @@
 #include "kernels/avx512/grouped.h"
 
 #include "kernels/avx512/parts.h"
+#include "kernels/avx512/tile_totals.h"
 
 namespace hadal::avx512 {
 namespace {
@@ -80,15 +81,6 @@ void AddRows(const Weight<format, kZeros, kTiles>& w, const XRows& x, int t, int
       AddColumns<rows.kCount>(w, columns, x, t + r, totals + r * kTiles * kTileRows);
     });
   }
-}
-
-// The first `num_outputs` of totals [16] as a product's results.
-HADAL_INLINE void WriteTotals(const float* totals, int num_outputs, bool accumulate, float* out) {
-  if (num_outputs <= 0) return;
-  const auto lanes = static_cast<__mmask16>((1u << Least(num_outputs, kTileRows)) - 1);
-  __m512 sum = _mm512_load_ps(totals);
-  if (accumulate) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, out), sum);
-  _mm512_mask_storeu_ps(out, lanes, sum);
 }
 
 // Outputs [o, o + kTiles * 16) of a product, as far as there are any.

@@ -44,10 +44,6 @@ HADAL_INLINE __m512i LoadStep(const char* codes, int step) {
 template <QuantFormat format>
 constexpr int kMovedBy = format == QuantFormat::kInt4Group ? 8 : 128;
 
-// So far ahead of their use weights are fetched: the memory has answered by then, and what four
-// tiles fetch stays in the first cache.
-constexpr int64_t kFetchAhead = 2048;
-
 // Some neighbouring tiles of a weight as they are stored: where a block of the first one begins.
 template <QuantFormat format, bool zeros>
 struct StoredTiles {

@@ -37,6 +37,10 @@ HADAL_INLINE void AddWordProducts(__m512i a, __m512i b, __m512i* sum) {
   asm("vpdpwssd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 
+// So far ahead of their use weights are fetched: the memory has answered by then, and what four
+// tiles fetch stays in the first cache.
+constexpr int64_t kFetchAhead = 2048;
+
 // Fetches `bytes` bytes; past the end of a weight it is harmless.
 template <int bytes>
 HADAL_INLINE void Prefetch(const char* p) {

@@ -8,6 +8,8 @@ namespace hadal::avx512 {
 
 void AddGrouped(KernelTable* table);
 void AddRoundRow(KernelTable* table);
+void AddTurnedProducts32(KernelTable* table);
+void AddTurnedProducts256(KernelTable* table);
 void AddWordRows(KernelTable* table);
 void AddWordScores(KernelTable* table);
 void AddWordValues(KernelTable* table);

@@ -8,6 +8,8 @@ KernelTable Avx512Kernels(KernelTable base) {
   table.name = "avx512";
   avx512::AddGrouped(&table);
   avx512::AddRoundRow(&table);
+  avx512::AddTurnedProducts32(&table);
+  avx512::AddTurnedProducts256(&table);
   avx512::AddWordRows(&table);
   avx512::AddWordScores(&table);
   avx512::AddWordValues(&table);

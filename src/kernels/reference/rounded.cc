@@ -145,6 +145,9 @@ int32_t IntegerProbe(int64_t rounds) {
 template <QuantFormat format>
 void AddFormat(KernelTable* table) {
   table->rounded_matmul[RoundedIdx(format)] = RoundedMatMul<format>;
+  if constexpr (IsBlocked(format)) {
+    table->turned_matmul[BlockedIdx(format)] = RoundedMatMul<format>;
+  }
 }
 
 }  // namespace
