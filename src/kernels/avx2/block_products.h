@@ -25,9 +25,8 @@ class FewRows {
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) total[r] = Set(0.0f);
     for (int b = 0; b < num_blocks; ++b) {
-      rows.template Prefetch<kBytes>();
       TurnedBlock<format, Rows> block(rows);
-      AddRuns<0>(&block, x, total);
+      AddRuns<0>(rows, &block, x, total);
       rows = rows.Plus(kBytes);
     }
 #pragma GCC unroll 4
@@ -36,14 +35,17 @@ class FewRows {
 
  private:
   template <int run>
-  HADAL_INLINE static void AddRuns(TurnedBlock<format, Rows>* block, const char* (&x)[kRows],
-                                   Vec (&total)[kRows]) {
-    if constexpr (run < TurnedBlock<format, Rows>::kRuns) {
+  HADAL_INLINE static void AddRuns(const Rows& rows, TurnedBlock<format, Rows>* block,
+                                   const char* (&x)[kRows], Vec (&total)[kRows]) {
+    constexpr int kRuns = TurnedBlock<format, Rows>::kRuns;
+    if constexpr (run < kRuns) {
+      // A part beside each run: all at once would fill the queues that loads wait in.
+      rows.template Prefetch<SizeOfBlock(format).bytes, run, kRuns>();
       block->template Start<run>();
       AddParts<run, 0>(*block, x, total);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) x[r] += kRoundedRunBytes;
-      AddRuns<run + 1>(block, x, total);
+      AddRuns<run + 1>(rows, block, x, total);
     }
   }
   template <int run, int part>

@@ -55,11 +55,12 @@ class StoredRows {
                           ShortOf(6, offset), ShortOf(7, offset));
   }
 
-  // The next eight outputs, beside these; a prefetch past the end is harmless.
-  template <int bytes>
+  // Part `part` of num_parts of the next eight outputs, beside these; a prefetch past the end is
+  // harmless.
+  template <int bytes, int part, int num_parts>
   HADAL_INLINE void Prefetch() const {
 #pragma GCC unroll 8
-    for (int o = 0; o < 8; ++o) {
+    for (int o = part; o < 8; o += num_parts) {
 #pragma GCC unroll 4
       for (int line = 0; line < bytes; line += 64) {
         _mm_prefetch(At(o + 8) + line, _MM_HINT_T1);
@@ -97,9 +98,10 @@ class TurnedRows {
   HADAL_INLINE __m256i Word(int offset) const { return LoadInts(At(offset)); }
   HADAL_INLINE __m128i Shorts(int offset) const { return _mm_loadu_si128(At128(At(offset))); }
 
-  template <int bytes>
+  template <int bytes, int part, int num_parts>
   HADAL_INLINE void Prefetch() const {
-    PrefetchAhead<8 * bytes>(first_);
+    constexpr int kPartBytes = 8 * bytes / num_parts;
+    PrefetchAhead<kPartBytes>(first_ + part * kPartBytes);
   }
 
   // Where byte `offset` of the blocks is.

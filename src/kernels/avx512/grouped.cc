@@ -1,6 +1,7 @@
-// Products of grouped weights with rows rounded to bytes. Four tiles of a weight meet six rows at a
+// Products of grouped weights with rows rounded to bytes. Two tiles of a weight meet six rows at a
 // time, a span of columns after another, so that further rows find the span in the first cache.
-// Codes are unpacked anew for every six rows: that takes what byte products leave idle.
+// Codes are unpacked anew for every six rows: that takes what byte products leave idle. Up to three
+// rows are bound by reading, and four streams are read faster than two.
 #include "kernels/avx512/grouped.h"
 
 #include "kernels/avx512/parts.h"
@@ -9,9 +10,13 @@
 namespace hadal::avx512 {
 namespace {
 
-constexpr int kRowTile = 6;     // with four tiles 24 sums in registers
-constexpr int kRowBlock = 60;   // whose totals (15 KB) stay in the first cache
-constexpr int kSpanCols = 512;  // of which the weights (18 KB) stay there, too
+constexpr int kFewRows = 3;
+constexpr int kManyRows = 6;    // with two tiles, twelve sums and twelve totals in registers
+constexpr int kRowBlock = 60;   // whose totals (8 KB) stay in the first cache
+constexpr int kSpanCols = 512;  // of which the weights (9 KB) stay there, too
+
+// Rows that meet so many tiles at once, at most.
+constexpr int RowsAtOnce(int num_tiles) { return num_tiles == 4 ? kFewRows : kManyRows; }
 
 // Where rows of x begin.
 struct XRows {
@@ -62,13 +67,28 @@ template <int kRows, QuantFormat format, bool kZeros, int kTiles>
   StoredTiles<format, kZeros> tiles = {w.data + group * full_bytes, w.tile_bytes, 0, 0};
   // Behind the end of a tile comes what the next call takes: the tiles behind these.
   const char* const near_end = w.data + w.tile_bytes - kFetchAhead;
+  __m512 sums[kRows][kTiles];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int tile = 0; tile < kTiles; ++tile) {
+      sums[r][tile] = _mm512_load_ps(totals + (r * kTiles + tile) * kTileRows);
+    }
+  }
   for (int col = columns.begin; col < columns.end; col += w.group_size) {
     const int size = Least(w.group_size, columns.end - col);
     tiles.code_bytes = static_cast<int>(CodeBytes(w.Shape(), size));
     tiles.ahead = kFetchAhead + (tiles.block < near_end ? 0 : (kTiles - 1) * w.tile_bytes);
-    AddGroup<kRows, kTiles>(tiles, size, x, totals);
+    AddGroup<kRows, kTiles>(tiles, size, x, sums);
     tiles.block += full_bytes;
     x.Advance(size);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int tile = 0; tile < kTiles; ++tile) {
+      _mm512_store_ps(totals + (r * kTiles + tile) * kTileRows, sums[r][tile]);
+    }
   }
 }
 
@@ -77,7 +97,7 @@ void AddRows(const Weight<format, kZeros, kTiles>& w, const XRows& x, int t, int
              float* totals) {
   for (int col = 0; col < w.cols; col += kSpanCols) {
     const Columns columns = {col, Least(w.cols, col + kSpanCols)};
-    ForRowTiles<kRowTile>(num_rows, [&](auto rows, int r) {
+    ForRowTiles<RowsAtOnce(kTiles)>(num_rows, [&](auto rows, int r) {
       AddColumns<rows.kCount>(w, columns, x, t + r, totals + r * kTiles * kTileRows);
     });
   }
@@ -113,12 +133,11 @@ template <QuantFormat format, bool kZeros>
 void Product(const RoundedMatMulArgs& args) {
   const int num_tiles = (args.num_outputs + kTileRows - 1) / kTileRows;
   int tile = 0;
-  for (; tile + 4 <= num_tiles; tile += 4) {
+  for (; args.num_rows <= kFewRows && tile + 4 <= num_tiles; tile += 4) {
     ProductOfTiles<format, kZeros, 4>(args, tile * kTileRows);
   }
-  if (tile + 2 <= num_tiles) {
+  for (; tile + 2 <= num_tiles; tile += 2) {
     ProductOfTiles<format, kZeros, 2>(args, tile * kTileRows);
-    tile += 2;
   }
   if (tile < num_tiles) ProductOfTiles<format, kZeros, 1>(args, tile * kTileRows);
 }

@@ -88,7 +88,7 @@ struct RowCodes {
 //   fma(group's sum, weight scale * x scale, totals[r]).
 template <int kRows, int kTiles, class Tiles>
 HADAL_INLINE void AddGroup(const Tiles& tiles, int group_cols, const RowCodes<kRows>& x,
-                           float* totals) {
+                           __m512 (&totals)[kRows][kTiles]) {
   __m512i sums[kRows][kTiles];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -130,14 +130,10 @@ HADAL_INLINE void AddGroup(const Tiles& tiles, int group_cols, const RowCodes<kR
     const __m512 x_scale = BroadcastFloat(x.codes[r] + x.tail + kTailScale);
 #pragma GCC unroll 4
     for (int tile = 0; tile < kTiles; ++tile) {
-      float* at = totals + (r * kTiles + tile) * kTileRows;
       const __m512 sum = _mm512_cvtepi32_ps(sums[r][tile]);
-      _mm512_store_ps(
-          at, _mm512_fmadd_ps(sum, _mm512_mul_ps(scales[tile], x_scale), _mm512_load_ps(at)));
+      totals[r][tile] = _mm512_fmadd_ps(sum, _mm512_mul_ps(scales[tile], x_scale), totals[r][tile]);
     }
   }
-  // Or else the compiler moves all totals to other memory for the time of a loop over groups.
-  asm volatile("" : : : "memory");
 }
 
 }  // namespace

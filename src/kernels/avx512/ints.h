@@ -58,22 +58,26 @@ struct RowCount {
 // body(RowCount, first) for all rows, kTile at a time.
 template <int kTile, class Body>
 HADAL_INLINE void ForRowTiles(int num_rows, const Body& body) {
-  static_assert(kTile == 6);
   int r = 0;
   for (; r + kTile <= num_rows; r += kTile) body(RowCount<kTile>{}, r);
   switch (num_rows - r) {
     case 5:
-      return body(RowCount<5>{}, r);
+      if constexpr (kTile > 5) body(RowCount<5>{}, r);
+      break;
     case 4:
-      return body(RowCount<4>{}, r);
+      if constexpr (kTile > 4) body(RowCount<4>{}, r);
+      break;
     case 3:
-      return body(RowCount<3>{}, r);
+      if constexpr (kTile > 3) body(RowCount<3>{}, r);
+      break;
     case 2:
-      return body(RowCount<2>{}, r);
+      body(RowCount<2>{}, r);
+      break;
     case 1:
-      return body(RowCount<1>{}, r);
+      body(RowCount<1>{}, r);
+      break;
     default:
-      return;
+      break;
   }
 }
 

@@ -38,7 +38,7 @@ struct TurnedTiles {
 template <QuantFormat format, int part, int kRows, int kTiles>
 HADAL_INLINE void AddGroup(const TurnedTiles<kTiles>& tiles, const BlockScales<format>* scales,
                            int run, const RunPlace& place, const char* const (&x)[kRows],
-                           float* totals) {
+                           __m512 (&totals)[kRows][kTiles]) {
   constexpr int kSteps = ScaleElements(format) / kStepCols;
   const __m512i moved_by = _mm512_set1_epi8(-128);
   __m512i sums[kRows][kTiles], moved[kTiles];
@@ -82,22 +82,19 @@ HADAL_INLINE void AddGroup(const TurnedTiles<kTiles>& tiles, const BlockScales<f
     const __m512 x_scale = BroadcastFloat(x[r] + kRunScaleOffset);
 #pragma GCC unroll 2
     for (int tile = 0; tile < kTiles; ++tile) {
-      float* at = totals + (r * kTiles + tile) * kTileRows;
       __m512i sum = sums[r][tile];
       if (HasSignedCodes(format)) sum = _mm512_sub_epi32(sum, moved[tile]);
       const __m512 scale = _mm512_mul_ps(_mm512_load_ps(scales[tile].scale[group]), x_scale);
-      __m512 total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, _mm512_load_ps(at));
+      __m512 total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, totals[r][tile]);
       if constexpr (kHasMin<format>) {
         const __m512 x_sum = BroadcastFloat(x[r] + kRunSumsOffset + 4 * part);
         const __m512 min = _mm512_load_ps(scales[tile].min[group]);
         total = UseOfMin(format) == MinUse::kAdd ? _mm512_fmadd_ps(min, x_sum, total)
                                                  : _mm512_fnmadd_ps(min, x_sum, total);
       }
-      _mm512_store_ps(at, total);
+      totals[r][tile] = total;
     }
   }
-  // Or else the compiler moves all totals to other memory for the time of a loop.
-  asm volatile("" : : : "memory");
 }
 
 // `num_blocks` blocks of kTiles tiles against kRows rows, whose runs begin at `x`. `near_end` is
@@ -107,18 +104,34 @@ template <QuantFormat format, int kRows, int kTiles>
                                  const char* (&x)[kRows], float* totals) {
   constexpr int kEightBytes = 8 * SizeOfBlock(format).bytes;
   alignas(64) BlockScales<format> scales[kTiles];
+  __m512 sums[kRows][kTiles];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int tile = 0; tile < kTiles; ++tile) {
+      sums[r][tile] = _mm512_load_ps(totals + (r * kTiles + tile) * kTileRows);
+    }
+  }
   for (int b = 0; b < num_blocks; ++b, tiles.block += kEightBytes) {
     // Behind the end of an eight comes what the next call takes: the eights behind these.
     const int64_t to_next = tiles.block < near_end ? 0 : (2 * kTiles - 1) * tiles.eight_bytes;
-    tiles.template PrefetchAhead<kEightBytes>(kFetchAhead + to_next);
 #pragma GCC unroll 2
     for (int tile = 0; tile < kTiles; ++tile) LoadScales<format>(tiles.Rows(tile), &scales[tile]);
     for (int run = 0; run < kRuns<format>; ++run) {
+      constexpr int kRunBytes = kEightBytes / kRuns<format>;
+      tiles.template PrefetchAhead<kRunBytes>(kFetchAhead + to_next + run * kRunBytes);
       const RunPlace place = PlaceOf<format>(run);
-      AddGroup<format, 0>(tiles, scales, run, place, x, totals);
-      if constexpr (kParts<format> == 2) AddGroup<format, 1>(tiles, scales, run, place, x, totals);
+      AddGroup<format, 0>(tiles, scales, run, place, x, sums);
+      if constexpr (kParts<format> == 2) AddGroup<format, 1>(tiles, scales, run, place, x, sums);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) x[r] += kRoundedRunBytes;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int tile = 0; tile < kTiles; ++tile) {
+      _mm512_store_ps(totals + (r * kTiles + tile) * kTileRows, sums[r][tile]);
     }
   }
 }
