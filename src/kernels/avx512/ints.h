@@ -51,6 +51,12 @@ HADAL_INLINE void Prefetch(const char* p) {
 constexpr int Least(int a, int b) { return a < b ? a : b; }
 constexpr int RoundUpTo(int n, int unit) { return (n + unit - 1) / unit * unit; }
 
+// The first `count` lanes of sixteen; all or none beyond that.
+HADAL_INLINE __mmask16 FirstLanes(int count) {
+  return count >= 16 ? __mmask16{0xFFFF}
+                     : static_cast<__mmask16>(count <= 0 ? 0 : (1 << count) - 1);
+}
+
 template <int kRows>
 struct RowCount {
   static constexpr int kCount = kRows;

@@ -6,6 +6,7 @@
 
 namespace hadal::avx512 {
 
+void AddElementwise(KernelTable* table);
 void AddGrouped(KernelTable* table);
 void AddRoundRow(KernelTable* table);
 void AddTurnedProducts32(KernelTable* table);

@@ -6,6 +6,7 @@ namespace hadal {
 KernelTable Avx512Kernels(KernelTable base) {
   KernelTable table = base;
   table.name = "avx512";
+  avx512::AddElementwise(&table);
   avx512::AddGrouped(&table);
   avx512::AddRoundRow(&table);
   avx512::AddTurnedProducts32(&table);

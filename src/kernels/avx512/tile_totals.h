@@ -10,7 +10,7 @@ namespace {
 // The first `num_outputs` of totals [16] as a product's results.
 HADAL_INLINE void WriteTotals(const float* totals, int num_outputs, bool accumulate, float* out) {
   if (num_outputs <= 0) return;
-  const auto lanes = static_cast<__mmask16>((1u << Least(num_outputs, kTileRows)) - 1);
+  const __mmask16 lanes = FirstLanes(num_outputs);
   __m512 sum = _mm512_load_ps(totals);
   if (accumulate) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, out), sum);
   _mm512_mask_storeu_ps(out, lanes, sum);

@@ -25,12 +25,6 @@ HADAL_INLINE float LargestOfBits(__m512i bits) {
   return FloatOfBits(static_cast<uint32_t>(_mm512_reduce_max_epi32(bits)));
 }
 
-// The first `count` lanes of sixteen; all or none beyond that.
-HADAL_INLINE __mmask16 FirstLanes(int count) {
-  return count >= 16 ? __mmask16{0xFFFF}
-                     : static_cast<__mmask16>(count <= 0 ? 0 : (1 << count) - 1);
-}
-
 // What makes `magnitude` a word of `largest`; nothing where it is as good as zero.
 HADAL_INLINE float FactorOf(float magnitude, int largest) {
   return magnitude < 1e-30f ? 0.0f : static_cast<float>(largest) / magnitude;
