@@ -1,6 +1,6 @@
-// What kernel sets have to know of GGUF's block types, and how rows that meet them are rounded: sets
-// that share this layout may take each other's rows. Included inside the unnamed namespace of a set,
-// after kernel_table.h; includes nothing itself.
+// What kernel sets have to know of GGUF's block types, and how rows that meet them are rounded:
+// sets that share this layout may take each other's rows. Included inside the unnamed namespace of
+// a set, after kernel_table.h; includes nothing itself.
 
 constexpr int kRun = 32;  // columns
 enum class MinUse { kNone, kAdd, kSubtract };

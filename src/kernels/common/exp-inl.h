@@ -1,7 +1,6 @@
-// e^x of each lane of a Vec of any width, with the same bits in all sets. Included inside the unnamed
-// namespace of a set; includes nothing itself.
-// REQUIRES of the set: Vec, Set, Add, Sub, Mul, MulAdd, Max, Min, PowerOfTwo (reference/vec.h says
-// what each means).
+// e^x of each lane of a Vec of any width, with the same bits in all sets. Included inside the
+// unnamed namespace of a set; includes nothing itself. REQUIRES of the set: Vec, Set, Add, Sub,
+// Mul, MulAdd, Max, Min, PowerOfTwo (reference/vec.h says what each means).
 
 // e^x with an error below one unit in the last place, subnormal results included.
 //   n = round(x / ln 2), r = x - n ln 2 in two pieces, e^x = 2^n e^r.
