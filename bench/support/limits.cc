@@ -10,14 +10,14 @@
 namespace hadal::bench {
 namespace {
 
-// The shortest time of a call of body(), in seconds of processor time per thread.
+// The shortest time of a call of body(), in seconds per thread.
 template <class Body>
 double BestTime(int calls, const ThreadPool& pool, const Body& body) {
   double best = 1e9;
   for (int call = 0; call < calls; ++call) {
-    const double start = ProcessorSeconds();
+    const double start = ThreadSeconds(pool);
     body();
-    best = std::min(best, (ProcessorSeconds() - start) / pool.num_threads());
+    best = std::min(best, (ThreadSeconds(pool) - start) / pool.num_threads());
   }
   return best;
 }
@@ -31,10 +31,12 @@ ThreadPool& Pool(int num_threads) {
   return *pool;
 }
 
-double ProcessorSeconds() {
+double ThreadSeconds(const ThreadPool& pool) {
   timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  clock_gettime(pool.num_threads() == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  const double seconds =
+      static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return seconds * pool.num_threads();
 }
 
 Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool) {

@@ -1,9 +1,9 @@
 // What the machine can do at this moment: benchmarks measure it right beside their own time,
 // because other programs share the machine and its limits move.
 //
-// Times are processor time divided by the number of threads: the time that the work would take if
-// nobody else had the cores. Waiting of the pool's workers counts, since they spin. Rates and
-// shares are those of the median call.
+// Times of one thread are processor time: what the work would take if nobody else had the core. Of
+// several threads they are wall time, because the system brings the processor time of threads that
+// run up to date only every few milliseconds. Rates and shares are those of the median call.
 #pragma once
 
 #include <vector>
@@ -26,8 +26,8 @@ struct Limits {
 
 Limits MeasureLimits(const KernelTable& kernels, ThreadPool* pool);
 
-// Seconds of processor time of this process so far.
-double ProcessorSeconds();
+// Seconds so far of all threads of the pool together.
+double ThreadSeconds(const ThreadPool& pool);
 
 // What one call costs, for the counters.
 struct Work {
@@ -47,9 +47,9 @@ void RunAgainstLimits(benchmark::State& state, const KernelTable& kernels, Threa
   body();
   std::vector<double> seconds;
   for (auto _ : state) {
-    const double start = ProcessorSeconds();
+    const double start = ThreadSeconds(*pool);
     body();
-    seconds.push_back(ProcessorSeconds() - start);
+    seconds.push_back(ThreadSeconds(*pool) - start);
   }
   const Limits after = MeasureLimits(kernels, pool);
   Report(state, work, before, after, *pool, &seconds);
