@@ -46,13 +46,7 @@ function(hadal_test name)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name}_test PRIVATE
     HADAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HADAL_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  if(HADAL_SANITIZE)
-    # All tests of a module in one process: with a sanitizer its start costs more than most tests.
-    add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS "${name}" TIMEOUT 2400)
-  else()
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${name}" TIMEOUT 1200)
-  endif()
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${name}" TIMEOUT 1200)
 endfunction()
 
 # hadal_isa(NAME "-flag;..." SOURCES a.cc ...)
