@@ -164,7 +164,12 @@ TEST_P(Grouped, ProductEqualsTheReferenceToTheBit) {
   const KernelTable& reference = *UsableKernels().front();
   for (int cols : {32, 96, 256, 544, 1408}) {
     for (int num_rows : {1, 2, 3, 4, 5, 6, 9, 17, 131}) {
-      const GroupedWeight w(shape(), num_rows % 2 == 0 ? 32 : 45, cols, &random_);
+      // Two, three, and seven tiles: sets take up to four at a time.
+      const GroupedWeight w(shape(),
+                            num_rows < 4        ? 109
+                            : num_rows % 2 == 0 ? 32
+                                                : 45,
+                            cols, &random_);
       Guarded<float> x = RandomFloats(int64_t{num_rows} * cols, &random_);
       for (int i = 0; i < 32; ++i) x[i] = 0.0f;
       const RoundedRows rounded(kernels(), x.data(), num_rows, cols, shape());
@@ -187,6 +192,14 @@ TEST_P(Grouped, NanAndInfinityOfARowReachItsOutputs) {
     const RoundedRows rounded(kernels(), x.data(), 1, kCols, shape());
     const Guarded<float> out = Product(kernels(), rounded, 1, w);
     for (const float value : out) EXPECT_FALSE(std::isfinite(value));
+    // Infinity keeps the sign that its codes give it.
+    const RoundedRows expected_rows(*UsableKernels().front(), x.data(), 1, kCols, shape());
+    const Guarded<float> expected = Product(*UsableKernels().front(), expected_rows, 1, w);
+    for (int64_t o = 0; o < out.size(); ++o) {
+      const float value = out.data()[o], wanted = expected.data()[o];
+      EXPECT_TRUE(value == wanted || (std::isnan(value) && std::isnan(wanted)))
+          << value << " " << wanted;
+    }
   }
 }
 

@@ -11,35 +11,20 @@ namespace hadal::avx512 {
 namespace {
 
 constexpr int kFewRows = 3;
-constexpr int kManyRows = 6;    // with two tiles, twelve sums and twelve totals in registers
-constexpr int kRowBlock = 60;   // whose totals (8 KB) stay in the first cache
-constexpr int kSpanCols = 512;  // of which the weights (9 KB) stay there, too
 
 // Rows that meet so many tiles at once, at most.
 constexpr int RowsAtOnce(int num_tiles) { return num_tiles == 4 ? kFewRows : kManyRows; }
 
-// Where rows of x begin.
-struct XRows {
-  const std::byte* x;
-  int64_t row_bytes;
-  const int32_t* row_ids;
-  int cols;
-  int group_size;
-
-  // Rows t, t + 1, ..., from a group on.
-  template <int kRows>
-  HADAL_INLINE RowCodes<kRows> At(int t, int group) const {
-    RowCodes<kRows> rows;
-    const int col = group * group_size;
+// Rows t, t + 1, ..., from a group on.
+template <int kRows>
+HADAL_INLINE RowCodes<kRows> CodesOf(const RoundedMatMulArgs& args, int t, int group) {
+  RowCodes<kRows> rows;
+  const int col = group * args.weights.group_size;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t row = row_ids != nullptr ? row_ids[t + r] : t + r;
-      rows.codes[r] = reinterpret_cast<const char*>(x) + row * row_bytes + col;
-    }
-    rows.tail = cols - col + int64_t{group} * kTailBytes;
-    return rows;
-  }
-};
+  for (int r = 0; r < kRows; ++r) rows.codes[r] = RowOf(args, t + r) + col;
+  rows.tail = args.weights.cols - col + int64_t{group} * kTailBytes;
+  return rows;
+}
 
 // kTiles tiles of a weight.
 template <QuantFormat format, bool kZeros, int kTiles>
@@ -60,21 +45,15 @@ struct Columns {
 // totals [kRows, kTiles, 16] += the products of some columns with rows t, t + 1, ...
 template <int kRows, QuantFormat format, bool kZeros, int kTiles>
 [[gnu::noinline]] void AddColumns(const Weight<format, kZeros, kTiles>& w, const Columns& columns,
-                                  const XRows& rows, int t, float* totals) {
+                                  const RoundedMatMulArgs& args, int t, float* totals) {
   const int group = columns.begin / w.group_size;
-  RowCodes<kRows> x = rows.At<kRows>(t, group);
+  RowCodes<kRows> x = CodesOf<kRows>(args, t, group);
   const int64_t full_bytes = BlockBytes(w.Shape(), w.group_size);
   StoredTiles<format, kZeros> tiles = {w.data + group * full_bytes, w.tile_bytes, 0, 0};
   // Behind the end of a tile comes what the next call takes: the tiles behind these.
   const char* const near_end = w.data + w.tile_bytes - kFetchAhead;
   __m512 sums[kRows][kTiles];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int tile = 0; tile < kTiles; ++tile) {
-      sums[r][tile] = _mm512_load_ps(totals + (r * kTiles + tile) * kTileRows);
-    }
-  }
+  LoadTotals(totals, sums);
   for (int col = columns.begin; col < columns.end; col += w.group_size) {
     const int size = Least(w.group_size, columns.end - col);
     tiles.code_bytes = static_cast<int>(CodeBytes(w.Shape(), size));
@@ -83,22 +62,16 @@ template <int kRows, QuantFormat format, bool kZeros, int kTiles>
     tiles.block += full_bytes;
     x.Advance(size);
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int tile = 0; tile < kTiles; ++tile) {
-      _mm512_store_ps(totals + (r * kTiles + tile) * kTileRows, sums[r][tile]);
-    }
-  }
+  StoreTotals(sums, totals);
 }
 
 template <QuantFormat format, bool kZeros, int kTiles>
-void AddRows(const Weight<format, kZeros, kTiles>& w, const XRows& x, int t, int num_rows,
-             float* totals) {
+void AddRows(const Weight<format, kZeros, kTiles>& w, const RoundedMatMulArgs& args, int t,
+             int num_rows, float* totals) {
   for (int col = 0; col < w.cols; col += kSpanCols) {
     const Columns columns = {col, Least(w.cols, col + kSpanCols)};
     ForRowTiles<RowsAtOnce(kTiles)>(num_rows, [&](auto rows, int r) {
-      AddColumns<rows.kCount>(w, columns, x, t + r, totals + r * kTiles * kTileRows);
+      AddColumns<rows.kCount>(w, columns, args, t + r, totals + r * kTiles * kTileRows);
     });
   }
 }
@@ -111,21 +84,12 @@ void ProductOfTiles(const RoundedMatMulArgs& args, int o) {
   const Weight<format, kZeros, kTiles> w = {
       static_cast<const char*>(args.weights.data) + o / kTileRows * tile_bytes, tile_bytes,
       args.weights.cols, args.weights.group_size};
-  const XRows x = {args.x, args.row_bytes, args.row_ids, w.cols, w.group_size};
   alignas(64) float totals[kRowBlock * kTiles * kTileRows];
   for (int first = 0; first < args.num_rows; first += kRowBlock) {
     const int num_rows = Least(kRowBlock, args.num_rows - first);
-    for (int i = 0; i < num_rows * kTiles * kTileRows; i += 16) {
-      _mm512_store_ps(totals + i, _mm512_setzero_ps());
-    }
-    AddRows(w, x, first, num_rows, totals);
-    for (int t = 0; t < num_rows; ++t) {
-      for (int tile = 0; tile < kTiles; ++tile) {
-        const int begin = o + tile * kTileRows;
-        WriteTotals(totals + (t * kTiles + tile) * kTileRows, args.num_outputs - begin,
-                    args.accumulate, args.out + (first + t) * args.out_stride + begin);
-      }
-    }
+    ClearTotals<kTiles>(num_rows, totals);
+    AddRows(w, args, first, num_rows, totals);
+    WriteTotals<kTiles>(args, first, num_rows, o, totals);
   }
 }
 

@@ -45,10 +45,8 @@ template <QuantFormat format>
 constexpr int kMovedBy = format == QuantFormat::kInt4Group ? 8 : 128;
 
 // Some neighbouring tiles of a weight as they are stored: where a block of the first one begins.
-template <QuantFormat format, bool zeros>
+template <QuantFormat format, bool kZeros>
 struct StoredTiles {
-  static constexpr bool kZeros = zeros;
-  static constexpr int kMoved = kMovedBy<format>;
   const char* block;
   int64_t tile_bytes;
   int code_bytes;  // of the block
@@ -86,16 +84,16 @@ struct RowCodes {
 
 // totals[r] [kTiles, 16] += one group of kRows rows against kTiles tiles:
 //   fma(group's sum, weight scale * x scale, totals[r]).
-template <int kRows, int kTiles, class Tiles>
-HADAL_INLINE void AddGroup(const Tiles& tiles, int group_cols, const RowCodes<kRows>& x,
-                           __m512 (&totals)[kRows][kTiles]) {
+template <int kRows, int kTiles, QuantFormat format, bool kZeros>
+HADAL_INLINE void AddGroup(const StoredTiles<format, kZeros>& tiles, int group_cols,
+                           const RowCodes<kRows>& x, __m512 (&totals)[kRows][kTiles]) {
   __m512i sums[kRows][kTiles];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const __m512i minus_sum = BroadcastWord(x.codes[r] + x.tail);
-    if (!Tiles::kZeros) {
+    if (!kZeros) {
       __m512i moved = _mm512_setzero_si512();
-      AddWordProducts(_mm512_set1_epi32(Tiles::kMoved), minus_sum, &moved);
+      AddWordProducts(_mm512_set1_epi32(kMovedBy<format>), minus_sum, &moved);
 #pragma GCC unroll 4
       for (int tile = 0; tile < kTiles; ++tile) sums[r][tile] = moved;
     } else {

@@ -1,5 +1,6 @@
 // A row of activations to bytes; kernel_table.h has the formula.
 #include "kernels/avx512/ints.h"
+#include "kernels/avx512/magnitudes.h"
 #include "kernels/avx512/parts.h"
 #include "kernels/avx512/rounded_row.h"
 
@@ -8,16 +9,12 @@ namespace {
 
 constexpr float kSmallestMagnitude = 1e-30f;
 
-// The largest magnitude. Its bits are compared, of which those of NaN are the largest.
 HADAL_INLINE float LargestMagnitude(const float* x, int count) {
   __m512i bits = _mm512_setzero_si512();
   for (int i = 0; i < count; i += 16) {
-    bits = _mm512_max_epi32(bits, _mm512_and_si512(LoadInts(x + i), _mm512_set1_epi32(0x7FFFFFFF)));
+    bits = _mm512_max_epi32(bits, MagnitudeBits(_mm512_loadu_ps(x + i)));
   }
-  const int32_t largest = _mm512_reduce_max_epi32(bits);
-  float magnitude;
-  __builtin_memcpy(&magnitude, &largest, sizeof(magnitude));
-  return magnitude;
+  return LargestOfBits(bits);
 }
 
 // A group: its codes and what stands behind them all.
@@ -28,7 +25,9 @@ HADAL_INLINE void RoundGroup(const float* x, int count, char* codes, char* tail)
   const __m512 factor = _mm512_set1_ps(is_zero ? 0.0f : 127.0f / largest);
   __m512i sums = _mm512_setzero_si512();
   for (int i = 0; i < count; i += 16) {
-    const __m512i ints = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), factor));
+    // What is no number becomes the smallest int, and so -128.
+    const __m512i ints = _mm512_max_epi32(
+        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), factor)), _mm512_set1_epi32(-128));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i), _mm512_cvtsepi32_epi8(ints));
     sums = _mm512_add_epi32(sums, ints);
   }

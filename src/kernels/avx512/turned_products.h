@@ -8,10 +8,6 @@
 namespace hadal::avx512 {
 namespace {
 
-constexpr int kRowTile = 6;
-constexpr int kRowBlock = 60;
-constexpr int kSpanCols = 512;
-
 // Some neighbouring tiles, from a block on.
 template <int kTiles>
 struct TurnedTiles {
@@ -105,13 +101,7 @@ template <QuantFormat format, int kRows, int kTiles>
   constexpr int kEightBytes = 8 * SizeOfBlock(format).bytes;
   alignas(64) BlockScales<format> scales[kTiles];
   __m512 sums[kRows][kTiles];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int tile = 0; tile < kTiles; ++tile) {
-      sums[r][tile] = _mm512_load_ps(totals + (r * kTiles + tile) * kTileRows);
-    }
-  }
+  LoadTotals(totals, sums);
   for (int b = 0; b < num_blocks; ++b, tiles.block += kEightBytes) {
     // Behind the end of an eight comes what the next call takes: the eights behind these.
     const int64_t to_next = tiles.block < near_end ? 0 : (2 * kTiles - 1) * tiles.eight_bytes;
@@ -127,13 +117,7 @@ template <QuantFormat format, int kRows, int kTiles>
       for (int r = 0; r < kRows; ++r) x[r] += kRoundedRunBytes;
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int tile = 0; tile < kTiles; ++tile) {
-      _mm512_store_ps(totals + (r * kTiles + tile) * kTileRows, sums[r][tile]);
-    }
-  }
+  StoreTotals(sums, totals);
 }
 
 // Outputs [o, o + kTiles * 16) of a product.
@@ -148,30 +132,18 @@ void ProductOfTiles(const RoundedMatMulArgs& args, int o) {
   alignas(64) float totals[kRowBlock * kTiles * kTileRows];
   for (int first = 0; first < args.num_rows; first += kRowBlock) {
     const int num_rows = Least(kRowBlock, args.num_rows - first);
-    for (int i = 0; i < num_rows * kTiles * kTileRows; i += 16) {
-      _mm512_store_ps(totals + i, _mm512_setzero_ps());
-    }
+    ClearTotals<kTiles>(num_rows, totals);
     for (int block = 0; block < num_blocks; block += kSpanBlocks) {
       const TurnedTiles<kTiles> tiles = {data + int64_t{8} * block * kSize.bytes, 8 * row_bytes};
       const int64_t x_offset = int64_t{block} * kRuns<format> * kRoundedRunBytes;
-      ForRowTiles<kRowTile>(num_rows, [&](auto rows, int r) {
+      ForRowTiles<kManyRows>(num_rows, [&](auto rows, int r) {
         const char* x[rows.kCount];
-        for (int i = 0; i < rows.kCount; ++i) {
-          const int t = first + r + i;
-          const int64_t row = args.row_ids != nullptr ? args.row_ids[t] : t;
-          x[i] = reinterpret_cast<const char*>(args.x) + row * args.row_bytes + x_offset;
-        }
+        for (int i = 0; i < rows.kCount; ++i) x[i] = RowOf(args, first + r + i) + x_offset;
         AddBlocks<format, rows.kCount, kTiles>(tiles, Least(kSpanBlocks, num_blocks - block),
                                                near_end, x, totals + r * kTiles * kTileRows);
       });
     }
-    for (int t = 0; t < num_rows; ++t) {
-      for (int tile = 0; tile < kTiles; ++tile) {
-        const int begin = o + tile * kTileRows;
-        WriteTotals(totals + (t * kTiles + tile) * kTileRows, kTileRows, args.accumulate,
-                    args.out + (first + t) * args.out_stride + begin);
-      }
-    }
+    WriteTotals<kTiles>(args, first, num_rows, o, totals);
   }
 }
 

@@ -19,7 +19,9 @@ struct alignas(64) QueryPanel {
 
   void Fill(const WordScoreArgs& args, int group) {
     alignas(64) static constexpr std::byte kNoQuery[2 * kCacheGroup] = {};
-    for (int first = 0; first < args.num_queries; first += kVectorQueries) {
+    // Filled up with nothing to sixteen.
+    const int num_queries = RoundUpTo(args.num_queries, 16);
+    for (int first = 0; first < num_queries; first += kVectorQueries) {
       const std::byte* queries[kVectorQueries];
       for (int i = 0; i < kVectorQueries; ++i) {
         const int q = first + i;
@@ -140,7 +142,6 @@ void WordScores(const WordScoreArgs& args) {
       _mm512_store_ps(scores.keys[j] + q, _mm512_setzero_ps());
     }
   }
-  // The second half of the last sixteen queries may hold anything; its scores are not written.
   for (int group = 0; group < NumCacheGroups(args.dim); ++group) {
     panel.Fill(args, group);
     switch (num_sixteens) {
