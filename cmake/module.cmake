@@ -62,7 +62,7 @@ function(hadal_isa name flags)
   target_link_libraries(hadal_kernels_${name} PRIVATE hadal_options)
   target_compile_options(hadal_kernels_${name} PRIVATE ${flags} -fno-exceptions $<$<CONFIG:Debug>:-O2> $<$<CONFIG:Release>:-O3>)
   if(HADAL_SANITIZE STREQUAL "address")
-    # Intrinsics from end to end, unrolled: checks of each of their steps take g++ 12 five times as long to compile.
+    # Intrinsics from end to end, unrolled: checks of each of their steps take g++ 12 several times as long to compile.
     target_compile_options(hadal_kernels_${name} PRIVATE -fno-sanitize=undefined)
   endif()
   target_sources(hadal_kernels PRIVATE $<TARGET_OBJECTS:hadal_kernels_${name}>)
