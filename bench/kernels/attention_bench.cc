@@ -64,6 +64,92 @@ void Values(benchmark::State& state) {
                    });
 }
 
+// Rows of words, `count` tiles of them one after another as in the blocks of a q16 cache.
+class WordTiles {
+ public:
+  WordTiles(int count, int cols)
+      : row_bytes_(WordRowBytes(cols)),
+        rows_(std::move(Buffer::Allocate(int64_t{count} * kWordTile * row_bytes_).value())),
+        count_(count) {
+    const std::vector<float> x(static_cast<size_t>(cols), 0.5f);
+    for (int64_t r = 0; r < int64_t{count} * kWordTile; ++r) {
+      BestKernels().round_words(x.data(), cols, kLargestWord, rows_.data() + r * row_bytes_);
+    }
+  }
+  int64_t row_bytes() const { return row_bytes_; }
+  const std::byte* tile(int idx) const { return rows_.data() + idx % count_ * tile_bytes(); }
+  int64_t tile_bytes() const { return kWordTile * row_bytes_; }
+
+ private:
+  int64_t row_bytes_;
+  Buffer rows_;
+  int count_;
+};
+
+constexpr int kColdTiles = 2048;  // more than any cache holds
+constexpr int kTilesAtOnce = 32;  // so that reading the clock costs nothing
+
+void TileScores(benchmark::State& state) {
+  const int num_queries = static_cast<int>(state.range(0)), dim = static_cast<int>(state.range(1));
+  const WordTiles keys(state.range(2) != 0 ? kColdTiles : 1, dim), queries(1, dim);
+  const KernelTable& kernels = BestKernels();
+  Buffer panel = std::move(Buffer::Allocate(WordPanelBytes(dim)).value());
+  kernels.turn_words({.rows = queries.tile(0),
+                      .row_bytes = queries.row_bytes(),
+                      .cols = dim,
+                      .num_rows = num_queries,
+                      .dim = dim,
+                      .scale = 0.1f,
+                      .panel = panel.data()});
+  std::vector<float> scores(static_cast<size_t>(num_queries) * kWordTile);
+  int tile = 0;
+  RunAgainstLimits(state, kernels, &Pool(1),
+                   Work{static_cast<double>(kTilesAtOnce * keys.tile_bytes()),
+                        2.0 * kTilesAtOnce * num_queries * kWordTile * dim},
+                   [&] {
+                     for (int i = 0; i < kTilesAtOnce; ++i, ++tile) {
+                       kernels.word_scores({.panel = panel.data(),
+                                            .num_queries = num_queries,
+                                            .keys = keys.tile(tile),
+                                            .key_bytes = keys.row_bytes(),
+                                            .key_cols = dim,
+                                            .num_keys = kWordTile,
+                                            .next_keys = keys.tile(tile + 1),
+                                            .dim = dim,
+                                            .scores = scores.data(),
+                                            .score_stride = kWordTile});
+                     }
+                   });
+}
+
+void TileValues(benchmark::State& state) {
+  const int num_queries = static_cast<int>(state.range(0)), dim = static_cast<int>(state.range(1));
+  const WordTiles values(state.range(2) != 0 ? kColdTiles : 1, dim);
+  const KernelTable& kernels = BestKernels();
+  const std::vector<float> weights(static_cast<size_t>(num_queries) * kWordTile, 0.3f);
+  const std::vector<int32_t> limits(static_cast<size_t>(num_queries), kWordTile);
+  std::vector<float> out(static_cast<size_t>(num_queries) * dim);
+  int tile = 0;
+  RunAgainstLimits(state, kernels, &Pool(1),
+                   Work{static_cast<double>(kTilesAtOnce * values.tile_bytes()),
+                        2.0 * kTilesAtOnce * num_queries * kWordTile * dim},
+                   [&] {
+                     for (int i = 0; i < kTilesAtOnce; ++i, ++tile) {
+                       kernels.word_values({.weights = weights.data(),
+                                            .weight_stride = kWordTile,
+                                            .num_queries = num_queries,
+                                            .limits = limits.data(),
+                                            .values = values.tile(tile),
+                                            .value_bytes = values.row_bytes(),
+                                            .value_cols = dim,
+                                            .num_values = kWordTile,
+                                            .dim = dim,
+                                            .out = out.data(),
+                                            .out_stride = dim});
+                     }
+                   });
+}
+
 // One row of the softmax: the largest, then exponentials and their sum.
 void Softmax(benchmark::State& state) {
   std::vector<float> start(kKeys, -0.7f), x = start;
@@ -109,6 +195,8 @@ void FoldQuery(benchmark::State& state) {
 
 BENCHMARK(Scores)->ArgsProduct({{1, 4, 16, 64, 128}, {576, 192}})->MeasureProcessCPUTime();
 BENCHMARK(Values)->ArgsProduct({{1, 4, 16, 64, 128}, {512, 128}})->MeasureProcessCPUTime();
+BENCHMARK(TileScores)->ArgsProduct({{16, 64}, {576, 192}, {0, 1}})->MeasureProcessCPUTime();
+BENCHMARK(TileValues)->ArgsProduct({{16, 64}, {512, 128}, {0, 1}})->MeasureProcessCPUTime();
 BENCHMARK(Softmax)->MeasureProcessCPUTime();
 BENCHMARK(FoldQuery)->ArgsProduct({{1, 8, 64}, {0, 1, 2, 3}})->MeasureProcessCPUTime();
 

@@ -8,11 +8,13 @@
 #include "base/json.h"
 #include "model/cache_size.h"
 #include "model/imagined_weights.h"
+#include "runner/model_runner.h"
 
 namespace hadal {
 namespace {
 
-constexpr int kChunk = 512;  // RunnerOptions::max_step_tokens
+constexpr int kChunk = kDefaultStepTokens;
+constexpr int kShortPrompt = 512;
 // Scratch of a step, tokenizer, the program: 0.5 GB beside weights and cache of V2-Lite.
 constexpr int64_t kRuntimeBytes = 600'000'000;
 
@@ -39,7 +41,7 @@ FormatPlan PlanFormat(const PlanRequest& request, QuantFormat format, const Mach
   const ModelWeights imagined = is_here ? ModelWeights() : ImagineWeights(config, format);
   const ModelWeights& weights = is_here ? *request.weights : imagined;
   const bool is_grouped = IsGrouped(format);
-  const CacheType cache = is_grouped ? CacheType::kBF16 : CacheType::kF32;
+  const CacheType cache = is_grouped ? CacheType::kQ16 : CacheType::kF32;
   FormatPlan plan{.format = format, .name = FormatName(format), .forecasts = {}};
   plan.weight_bytes = WeightBytes(weights);
   plan.cache_bytes_per_token = CacheBytesPerToken(config, config.num_hidden_layers, cache);
@@ -50,7 +52,7 @@ FormatPlan PlanFormat(const PlanRequest& request, QuantFormat format, const Mach
   plan.context_that_fits = std::clamp<int64_t>(room / (plan.cache_bytes_per_token * request.batch),
                                                0, config.max_position_embeddings);
   const ForecastModel model{config, weights, cache, is_grouped};
-  const int prompt = std::min(kChunk, request.context);
+  const int prompt = std::min(kShortPrompt, request.context);
   plan.forecasts = {
       ForecastPrefill(model, limits, prompt, 0, kChunk),
       ForecastPrefill(model, limits, request.context, 0, kChunk),
@@ -151,7 +153,7 @@ std::string PlanAsText(const PlanReport& report) {
   };
   text +=
       fmt::format("{:<6} {:>8} {:>8} {:>8}  {:<5} {:>8}  {:<19} {:<19} {:<19} {:<19}\n", "format",
-                  "weights", "cache", "memory", "fits", "context", at("prefill", kChunk),
+                  "weights", "cache", "memory", "fits", "context", at("prefill", kShortPrompt),
                   at("prefill", request.context), "decode", at("decode at", request.context));
   for (const FormatPlan& plan : report.formats) text += FormatRow(plan);
   text +=

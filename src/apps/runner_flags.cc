@@ -23,7 +23,8 @@ const std::map<std::string, AttentionForm> kForms = {{"auto", AttentionForm::kAu
 const std::map<std::string, CacheFormat> kCacheFormats = {{"auto", CacheFormat::kAuto},
                                                           {"f32", CacheFormat::kF32},
                                                           {"bf16", CacheFormat::kBF16},
-                                                          {"q8", CacheFormat::kQ8}};
+                                                          {"q8", CacheFormat::kQ8},
+                                                          {"q16", CacheFormat::kQ16}};
 const std::map<std::string, WeightMemory> kWeightMemories = {{"auto", WeightMemory::kAuto},
                                                              {"mapped", WeightMemory::kMapped},
                                                              {"copied", WeightMemory::kCopied}};
@@ -65,8 +66,8 @@ void AddRunnerFlags(CLI::App* command, RunnerOptions* options) {
   command
       ->add_option(
           "--cache-type", options->cache_format,
-          "Rows of the latent cache: f32, bf16, q8 (bytes with scales), or auto (bf16 where "
-          "the inputs of weights are rounded, see --activations, else f32)")
+          "Rows of the latent cache: f32, bf16, q16 and q8 (words and bytes with scales), or "
+          "auto (q16 where the inputs of weights are rounded, see --activations, else f32)")
       ->transform(OneOf(kCacheFormats))
       ->type_name("NAME");
   command

@@ -113,25 +113,43 @@ struct ValueArgs {
   int64_t out_stride;
 };
 
-// Scores on rows of words, of which WordRowBytes() tells the layout.
+// Rows of words (WordRowBytes() tells the layout), turned for products with other rows: once for
+// all keys that queries meet.
+struct WordPanelArgs {
+  const std::byte* rows;  // words up to kLargestFactorWord, rows row_bytes apart
+  int64_t row_bytes;
+  int cols;      // of a row, of which the first `dim` are taken
+  int num_rows;  // at most kMaxWordQueries
+  int dim;
+  float scale;       // that scores are multiplied with
+  std::byte* panel;  // [WordPanelBytes(dim)], at a multiple of 64; each set has its own layout
+};
+inline constexpr int kMaxWordQueries = 64;
+constexpr int NumWordPanels(int num_rows) {
+  return (num_rows + kMaxWordQueries - 1) / kMaxWordQueries;
+}
+constexpr int64_t WordPanelBytes(int dim) {
+  return kMaxWordQueries * (WordScalesOffset(dim) + int64_t{4} * NumCacheGroups(dim));
+}
+
+// Scores of turned queries with keys that are rows of words.
 //   scores[q, j] = sum over groups g of (sum over i in g of query[q, i] * key[j, i]) *
 //                                       (key_scale[j, g] * (query_scale[q, g] * scale))
 // The inner sum is exact, the outer one is a chain of fused multiply-adds in ascending g, from
 // zero.
 struct WordScoreArgs {
-  const std::byte* queries;  // words up to kLargestFactorWord, rows query_bytes apart
-  int64_t query_bytes;
-  int query_cols;         // columns of a row of queries, of which the first `dim` are taken
-  int num_queries;        // at most kMaxWordQueries
+  const std::byte* panel;  // of the queries
+  int num_queries;
   const std::byte* keys;  // words up to kLargestWord, rows key_bytes apart
   int64_t key_bytes;
+  int key_cols;  // columns of a row of keys, of which the first `dim` are taken
   int num_keys;  // at most kWordTile
+  const std::byte* next_keys = nullptr;  // rows that are taken next, to be fetched; key_bytes apart
   int dim;
-  float scale;
-  float* scores;  // [num_queries, num_keys], rows score_stride apart
+  float* scores;  // [num_queries, num_keys], rows score_stride apart; or [num_keys, num_queries]
   int64_t score_stride;
+  bool has_key_rows = false;  // the latter
 };
-inline constexpr int kMaxWordQueries = 64;
 
 // Adds weighted values that are words. With g the group of column c, over all j < limits[q],
 //   factor[q, j] = weights[q, j] / max weights[q] * scale[j, g] / max scale[g] * F, to even,
@@ -203,20 +221,23 @@ struct KernelTable {
 
   void (*attention_values)(const ValueArgs& args);
 
-  // A row of the cache from floats, and back. kQ8: code = x * (127 / max |x|) rounded to even; a
-  // group below 1e-30 is zero; NaN and infinity make the scale so.
+  // A row of the cache from floats. kQ8: code = x * (127 / max |x|) rounded to even; a group below
+  // 1e-30 is zero; NaN and infinity make the scale so. kQ16: round_words with kLargestWord.
   void (*store_cache_row[kNumCacheTypes])(const float* x, int cols, std::byte* row);
-  void (*load_cache_row[kNumCacheTypes])(const std::byte* row, int cols, float* x);
+  // x[0 .. cols - first) = columns [first, cols) of a row of the cache. REQUIRES: first % 4 == 0 or
+  // first == cols.
+  void (*load_cache_row[kNumCacheTypes])(const std::byte* row, int cols, int first, float* x);
 
   // A row of words from floats. In each group of columns
   //   scale = max |x| / largest,   word = x * (largest / max |x|) rounded to even;
   // a group below 1e-30 is zero; NaN and infinity make the scale so.
   void (*round_words)(const float* x, int cols, int largest, std::byte* row);
-  // A row of words from a row of the cache: of kQ8 its codes and scales; of kF32 rounded with
-  // kLargestWord; of kBF16 with powers of two as scales, of which the one above the group's largest
-  // magnitude is 4096, so that values of at least a sixteenth of it are exact.
+  // A row of words from a row of the cache: of kQ16 the row itself; of kQ8 its codes and scales; of
+  // kF32 rounded with kLargestWord; of kBF16 with powers of two as scales, of which the one above
+  // the group's largest magnitude is 4096, so that values of at least a sixteenth of it are exact.
   void (*load_cache_words[kNumCacheTypes])(const std::byte* row, int cols, std::byte* word_row);
 
+  void (*turn_words)(const WordPanelArgs& args);
   void (*word_scores)(const WordScoreArgs& args);
   void (*word_values)(const WordValueArgs& args);
 

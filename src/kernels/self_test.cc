@@ -174,7 +174,7 @@ void TryCacheRows(const KernelTable& kernels, Transcript* transcript) {
         static_cast<size_t>(CacheRowBytes(static_cast<CacheType>(type), kWidth)));
     Floats back(kWidth);
     kernels.store_cache_row[type](x.data(), kWidth, row.data());
-    kernels.load_cache_row[type](row.data(), kWidth, back.data());
+    kernels.load_cache_row[type](row.data(), kWidth, 0, back.data());
     transcript->push_back({"cache rows", back});
   }
 }
@@ -223,15 +223,21 @@ void TryAttentionWords(const KernelTable& kernels, Transcript* transcript) {
   const std::vector<std::byte> queries = round(kQueries, kLargestFactorWord);
   const std::vector<std::byte> keys = round(kKeys, kLargestWord);
   Floats scores(kQueries * kKeys), out(kQueries * kValueDim);
-  kernels.word_scores({.queries = queries.data(),
-                       .query_bytes = WordRowBytes(kDim),
-                       .query_cols = kDim,
+  alignas(64) std::byte panel[WordPanelBytes(kDim)];
+  kernels.turn_words({.rows = queries.data(),
+                      .row_bytes = WordRowBytes(kDim),
+                      .cols = kDim,
+                      .num_rows = kQueries,
+                      .dim = kDim,
+                      .scale = 0.3f,
+                      .panel = panel});
+  kernels.word_scores({.panel = panel,
                        .num_queries = kQueries,
                        .keys = keys.data(),
                        .key_bytes = WordRowBytes(kDim),
+                       .key_cols = kDim,
                        .num_keys = kKeys,
                        .dim = kDim,
-                       .scale = 0.3f,
                        .scores = scores.data(),
                        .score_stride = kKeys});
   transcript->push_back({"word_scores", scores});

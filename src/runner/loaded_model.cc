@@ -78,13 +78,15 @@ CacheType TypeOfCache(const RunnerOptions& options, const Checkpoint& checkpoint
       return CacheType::kBF16;
     case CacheFormat::kQ8:
       return CacheType::kQ8;
+    case CacheFormat::kQ16:
+      return CacheType::kQ16;
     case CacheFormat::kAuto:
       break;
   }
   const bool rounds_inputs =
       config.has_grouped_weights ||
       (IsForeign(checkpoint, config) && !KeepsFloatActivations(options, checkpoint, config));
-  return rounds_inputs ? CacheType::kBF16 : CacheType::kF32;
+  return rounds_inputs ? CacheType::kQ16 : CacheType::kF32;
 }
 
 bool KeepsFloatActivations(const RunnerOptions& options, const Checkpoint& checkpoint,

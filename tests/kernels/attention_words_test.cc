@@ -42,18 +42,29 @@ class AttentionWords : public ::testing::TestWithParam<const KernelTable*> {
                                int num_queries, const WordRows& keys, int num_keys) {
     Guarded<float> scores(int64_t{num_queries} * num_keys);
     std::fill(scores.begin(), scores.end(), std::numeric_limits<float>::infinity());
-    kernels.word_scores({.queries = queries.row(first),
-                         .query_bytes = queries.row_bytes,
-                         .query_cols = queries.cols,
+    const Guarded<std::byte> panel = Turn(kernels, queries, first, num_queries, keys.cols);
+    kernels.word_scores({.panel = panel.data(),
                          .num_queries = num_queries,
                          .keys = keys.row(0),
                          .key_bytes = keys.row_bytes,
+                         .key_cols = keys.cols,
                          .num_keys = num_keys,
                          .dim = keys.cols,
-                         .scale = 0.11f,
                          .scores = scores.data(),
                          .score_stride = num_keys});
     return scores;
+  }
+  static Guarded<std::byte> Turn(const KernelTable& kernels, const WordRows& queries, int first,
+                                 int num_queries, int dim) {
+    Guarded<std::byte> panel(WordPanelBytes(dim));
+    kernels.turn_words({.rows = queries.row(first),
+                        .row_bytes = queries.row_bytes,
+                        .cols = queries.cols,
+                        .num_rows = num_queries,
+                        .dim = dim,
+                        .scale = 0.11f,
+                        .panel = panel.data()});
+    return panel;
   }
   static Guarded<float> Values(const KernelTable& kernels, const Guarded<float>& weights, int first,
                                const std::vector<int32_t>& limits, const WordRows& values,
@@ -102,22 +113,43 @@ TEST_P(AttentionWords, RowsKeepEachGroupWithinHalfAStep) {
   }
 }
 
+TEST_P(AttentionWords, RowsOfAnyMagnitudeEqualTheReference) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (float x : {0.0f, -0.0f, 1e-38f, 1e-31f, 2e-30f, -1.0f, 3e38f, inf, -inf, nan}) {
+    for (int largest : {kLargestWord, kLargestFactorWord}) {
+      const Guarded<float> values = RandomFloats(72, &random_, std::abs(x) < 1e-20f ? 0.0f : 1.0f);
+      values[5] = x;
+      const WordRows row = Round(values, 1, 72, largest);
+      const WordRows expected(1, 72);
+      UsableKernels().front()->round_words(values.data(), 72, largest, expected.row(0));
+      ASSERT_TRUE(SameBits(row.Scale(0, 5), expected.Scale(0, 5))) << x;
+      ASSERT_EQ(std::isfinite(x), std::isfinite(row.Scale(0, 5) * 0.0f)) << x;
+      for (int i = 0; i < 72; ++i) {
+        if (std::isfinite(x) || i >= kCacheGroup) {
+          ASSERT_EQ(row.Word(0, i), expected.Word(0, i)) << x << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(AttentionWords, RowsOfTheCacheKeepTheirValues) {
   for (int cols : kWidths) {
     const Guarded<float> x = RandomFloats(cols, &random_);
-    for (CacheType type : {CacheType::kF32, CacheType::kBF16, CacheType::kQ8}) {
+    for (CacheType type : {CacheType::kF32, CacheType::kBF16, CacheType::kQ8, CacheType::kQ16}) {
       const auto idx = static_cast<size_t>(type);
       Guarded<std::byte> stored(CacheRowBytes(type, cols));
       Guarded<float> back(cols);
       GetParam()->store_cache_row[idx](x.data(), cols, stored.data());
-      GetParam()->load_cache_row[idx](stored.data(), cols, back.data());
+      GetParam()->load_cache_row[idx](stored.data(), cols, 0, back.data());
       const WordRows row(1, cols), expected(1, cols);
       GetParam()->load_cache_words[idx](stored.data(), cols, row.row(0));
       UsableKernels().front()->load_cache_words[idx](stored.data(), cols, expected.row(0));
       for (int i = 0; i < cols; ++i) {
         ASSERT_EQ(row.Word(0, i), expected.Word(0, i)) << i;
         ASSERT_EQ(row.Scale(0, i), expected.Scale(0, i)) << i;
-        if (type == CacheType::kQ8) {
+        if (type == CacheType::kQ8 || type == CacheType::kQ16) {
           ASSERT_EQ(static_cast<float>(row.Value(0, i)), back[i]) << i;
         } else {
           ASSERT_NEAR(row.Value(0, i), back[i], 5.0 / kLargestWord) << i;
@@ -196,20 +228,39 @@ TEST_P(AttentionWords, ScoresEqualTheReferenceToTheBitAloneAndInCompany) {
   }
 }
 
-// Rows of the cache are queries when latents are unfolded: more columns than the keys have.
-TEST_P(AttentionWords, QueriesMayHaveMoreColumnsThanTheKeys) {
+// Rows of the cache are keys when latents are unfolded: more columns than the turned weights have,
+// and what comes out are rows of the latents.
+TEST_P(AttentionWords, KeysMayHaveMoreColumnsAndBeTheRowsOfTheScores) {
   for (int dim : {32, 64, 512}) {
-    const int cols = dim + 64, num_queries = 6, num_keys = 20;
-    const Guarded<float> x = RandomFloats(int64_t{num_queries} * cols, &random_);
-    const WordRows queries = Round(x, num_queries, cols, kLargestWord);
-    const WordRows keys =
-        Round(RandomFloats(int64_t{num_keys} * dim, &random_), num_keys, dim, kLargestWord);
-    const Guarded<float> scores = Scores(*GetParam(), queries, 0, num_queries, keys, num_keys);
-    for (int i = 0; i < num_queries * num_keys; ++i) {
-      double sum = 0;
-      for (int k = 0; k < dim; ++k)
-        sum += queries.Value(i / num_keys, k) * keys.Value(i % num_keys, k);
-      ASSERT_NEAR(scores[i], 0.11 * sum, 1e-4) << "score " << i << ", " << dim;
+    for (int num_queries : {1, 6, 17, 40, 64}) {
+      const int cols = dim + 64, num_keys = 20, stride = num_queries + 3;
+      const WordRows queries =
+          Round(RandomFloats(int64_t{num_queries} * dim, &random_), num_queries, dim, kLargestWord);
+      const WordRows keys =
+          Round(RandomFloats(int64_t{num_keys} * cols, &random_), num_keys, cols, kLargestWord);
+      const Guarded<std::byte> panel = Turn(*GetParam(), queries, 0, num_queries, dim);
+      Guarded<float> scores(int64_t{num_keys} * stride);
+      std::fill(scores.begin(), scores.end(), -7.0f);
+      GetParam()->word_scores({.panel = panel.data(),
+                               .num_queries = num_queries,
+                               .keys = keys.row(0),
+                               .key_bytes = keys.row_bytes,
+                               .key_cols = cols,
+                               .num_keys = num_keys,
+                               .next_keys = keys.row(0),
+                               .dim = dim,
+                               .scores = scores.data(),
+                               .score_stride = stride,
+                               .has_key_rows = true});
+      for (int j = 0; j < num_keys; ++j) {
+        for (int q = 0; q < stride; ++q) {
+          double sum = 0;
+          for (int k = 0; k < dim && q < num_queries; ++k)
+            sum += queries.Value(q, k) * keys.Value(j, k);
+          ASSERT_NEAR(scores[j * stride + q], q < num_queries ? 0.11 * sum : -7.0, 1e-4)
+              << "key " << j << ", query " << q << ", " << dim;
+        }
+      }
     }
   }
 }

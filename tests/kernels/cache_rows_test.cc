@@ -20,7 +20,7 @@ class CacheRow : public ::testing::TestWithParam<const KernelTable*> {
     Guarded<std::byte> row(CacheRowBytes(type, cols));
     Guarded<float> back(cols);
     GetParam()->store_cache_row[static_cast<size_t>(type)](x.data(), cols, row.data());
-    GetParam()->load_cache_row[static_cast<size_t>(type)](row.data(), cols, back.data());
+    GetParam()->load_cache_row[static_cast<size_t>(type)](row.data(), cols, 0, back.data());
     return back;
   }
   Random random_{11};
@@ -57,6 +57,20 @@ TEST_P(CacheRow, Q8KeepsEachGroupWithinHalfAStep) {
   }
 }
 
+TEST_P(CacheRow, Q16KeepsEachGroupWithinHalfAStep) {
+  for (int cols : kWidths) {
+    Guarded<float> x = RandomFloats(cols, &random_);
+    x[cols - 1] = 30.0f;
+    const Guarded<float> back = ThereAndBack(CacheType::kQ16, x);
+    for (int begin = 0; begin < cols; begin += kCacheGroup) {
+      const int end = std::min(begin + kCacheGroup, cols);
+      float largest = 0;
+      for (int i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
+      for (int i = begin; i < end; ++i) ASSERT_NEAR(back[i], x[i], largest / 4095 * 0.501f) << i;
+    }
+  }
+}
+
 TEST_P(CacheRow, EqualsTheReferenceToTheBit) {
   const KernelTable& reference = *UsableKernels().front();
   for (int cols : kWidths) {
@@ -70,9 +84,15 @@ TEST_P(CacheRow, EqualsTheReferenceToTheBit) {
       reference.store_cache_row[type](x.data(), cols, expected.data());
       ASSERT_TRUE(std::equal(row.begin(), row.end(), expected.begin())) << type << " " << cols;
       Guarded<float> back(cols), expected_back(cols);
-      GetParam()->load_cache_row[type](row.data(), cols, back.data());
-      reference.load_cache_row[type](row.data(), cols, expected_back.data());
+      GetParam()->load_cache_row[type](row.data(), cols, 0, back.data());
+      reference.load_cache_row[type](row.data(), cols, 0, expected_back.data());
       ASSERT_TRUE(SameBits(back.data(), expected_back.data(), cols)) << type << " " << cols;
+      for (int first : {0, 1, 4, 60, 64, 512}) {
+        if (first > cols) continue;
+        Guarded<float> part(cols - first);
+        GetParam()->load_cache_row[type](row.data(), cols, first, part.data());
+        ASSERT_TRUE(SameBits(part.data(), back.data() + first, cols - first)) << type << first;
+      }
     }
   }
 }

@@ -53,6 +53,7 @@ std::string ModelPath(const std::string& name) {
 
 CacheFormat CacheOf(const std::string& name) {
   if (name == "tiny-bf16-cache") return CacheFormat::kBF16;
+  if (name == "tiny-q16-cache") return CacheFormat::kQ16;
   return name == "tiny-q8-cache" ? CacheFormat::kQ8 : CacheFormat::kAuto;
 }
 
@@ -163,7 +164,7 @@ TEST_P(Invariance, PromptsReadOneTokenAtATimeGiveTheSameBits) {
 // In the absorbed form an answer is computed as a prompt would be: the next turn, which holds it,
 // finds it in the cache and gets the bits that a cold cache gives.
 TEST(AbsorbedForm, SameBitsInAnyChunksAndWithTheAnswerOfTheLastTurnInTheCache) {
-  for (const CacheFormat cache : {CacheFormat::kF32, CacheFormat::kBF16}) {
+  for (const CacheFormat cache : {CacheFormat::kF32, CacheFormat::kBF16, CacheFormat::kQ16}) {
     RunnerOptions options = {.model_path = ModelPath("tiny"),
                              .num_threads = 2,
                              .attention_form = AttentionForm::kAbsorbed,
@@ -197,9 +198,9 @@ TEST(AbsorbedForm, SameBitsInAnyChunksAndWithTheAnswerOfTheLastTurnInTheCache) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
-                         testing::Values("tiny", "tiny-bf16-cache", "tiny-q8-cache", "int8", "int4",
-                                         "int4-zero", "v2-lite-f32", "v2-group-f16", "v3-fp8",
-                                         "v32-fp8-ue8m0"),
+                         testing::Values("tiny", "tiny-bf16-cache", "tiny-q16-cache",
+                                         "tiny-q8-cache", "int8", "int4", "int4-zero",
+                                         "v2-lite-f32", "v2-group-f16", "v3-fp8", "v32-fp8-ue8m0"),
                          [](const testing::TestParamInfo<std::string>& param) {
                            std::string name = param.param;
                            std::ranges::replace(name, '-', '_');

@@ -20,9 +20,10 @@ class Carver {
     float* data = Take(rows * cols);
     return {data, static_cast<int>(rows), cols, cols};
   }
-  std::byte* TakeWordRows(int64_t rows, int cols) {
-    return reinterpret_cast<std::byte*>(Take(rows * WordRowBytes(cols) / 4));
+  std::byte* TakeBytes(int64_t bytes) {
+    return reinterpret_cast<std::byte*>(Take((bytes + 3) / 4));
   }
+  std::byte* TakeWordRows(int64_t rows, int cols) { return TakeBytes(rows * WordRowBytes(cols)); }
   std::span<float> TakeSpan(int64_t count) {
     float* data = Take(count);
     return {data, data == nullptr ? 0 : static_cast<size_t>(count)};
@@ -48,13 +49,17 @@ Status AttentionScratch::Prepare(const BackendLimits& limits, int num_threads) {
       worker.keys = carver.TakeMatrix(kSpanPositions, shape.qk_head_dim());
       worker.values = carver.TakeMatrix(kSpanPositions, shape.v_head_dim);
       worker.latents = carver.TakeMatrix(kUnfoldTile, shape.latent_dim());
-      worker.query_words =
+      worker.words_to_turn =
           carver.TakeWordRows(kQueryTile, std::max(shape.latent_dim(), shape.qk_head_dim()));
       worker.cache_words = carver.TakeWordRows(kWordTile, shape.latent_dim());
-      worker.unfold_words =
-          carver.TakeWordRows(shape.qk_nope_head_dim + shape.v_head_dim, shape.kv_lora_rank);
       worker.key_words = carver.TakeWordRows(kSpanPositions, shape.qk_head_dim());
       worker.value_words = carver.TakeWordRows(kSpanPositions, shape.v_head_dim);
+      worker.query_panels = carver.TakeBytes(
+          std::max(WordPanelBytes(shape.latent_dim()),
+                   NumWordPanels(limits.max_step_tokens) * WordPanelBytes(shape.qk_head_dim())));
+      worker.unfold_panels = carver.TakeBytes(
+          (NumWordPanels(shape.qk_nope_head_dim) + NumWordPanels(shape.v_head_dim)) *
+          WordPanelBytes(shape.kv_lora_rank));
       worker.running = carver.TakeMatrix(limits.max_step_tokens, shape.v_head_dim);
       worker.max = carver.TakeSpan(limits.max_step_tokens);
       worker.sum = carver.TakeSpan(limits.max_step_tokens);
@@ -72,7 +77,7 @@ Status AttentionScratch::Prepare(const BackendLimits& limits, int num_threads) {
   ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(carve(Carver(nullptr))));
   carve(Carver(buffer_.data()));
   for (Worker& worker : workers_) {
-    worker.cache_rows.resize(kSpanPositions);
+    worker.cache_rows.resize(kSpanPositions + kWordTile);
     worker.key_rows.resize(kSpanPositions);
     worker.value_rows.resize(kSpanPositions);
     worker.limits.resize(kQueryTile);

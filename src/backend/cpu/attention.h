@@ -41,16 +41,18 @@ class AttentionScratch {
     FloatMatrix keys;      // [kSpanPositions, qk_head_dim], expanded form
     FloatMatrix values;    // [kSpanPositions, v_head_dim], expanded form
     FloatMatrix latents;   // [kUnfoldTile, latent_dim]: rows that are unfolded
-    // Rows of words: of queries [kQueryTile], of the cache [kWordTile], of UK and UV of a head, of
+    // Rows of words: of what is about to be turned [kQueryTile], of the cache [kWordTile], of
     // unfolded keys and values [kSpanPositions].
-    std::byte* query_words = nullptr;
+    std::byte* words_to_turn = nullptr;
     std::byte* cache_words = nullptr;
-    std::byte* unfold_words = nullptr;
     std::byte* key_words = nullptr;
     std::byte* value_words = nullptr;
+    // Panels (WordPanelBytes()): of queries, kQueryTile in each; of UK and then of UV of a head.
+    std::byte* query_panels = nullptr;
+    std::byte* unfold_panels = nullptr;
     FloatMatrix running;  // [max_step_tokens, v_head_dim]: weighted values so far, expanded form
     std::span<float> max, sum;                 // [max_step_tokens]
-    std::vector<const std::byte*> cache_rows;  // [kSpanPositions]
+    std::vector<const std::byte*> cache_rows;  // [kSpanPositions + kWordTile]: the next ones too
     std::vector<const float*> key_rows;        // [kSpanPositions]
     std::vector<const float*> value_rows;      // [kSpanPositions]
     std::vector<int32_t> limits;               // [kQueryTile]

@@ -78,7 +78,8 @@ class AbsorbedAttention {
     });
   }
 
-  // Points at the cache rows of entries [first, first + count) of what the token sees.
+  // Points at the cache rows of entries [first, first + count) of what the token sees, `count` at
+  // most a tile more than a span.
   void PointAtKeys(const AbsorbedToken& token, int first, int count, Worker* worker) const {
     const auto slot = [&](int position) {
       return token.range->block_ids[static_cast<size_t>(position / args_.block_tokens)] *
@@ -90,19 +91,22 @@ class AbsorbedAttention {
     for (int s = 0; s < count; ++s) {
       const int position = selected != nullptr ? selected[first + s] : first + s;
       const std::byte* row = args_.cache.row_data(slot(position));
-      worker->cache_rows[static_cast<size_t>(s)] = row;
-      worker->key_rows[static_cast<size_t>(s)] = reinterpret_cast<const float*>(row);
+      worker->cache_rows[Idx(s)] = row;
+      if (s < kSpanPositions) worker->key_rows[Idx(s)] = reinterpret_cast<const float*>(row);
     }
   }
 
   // Nothing where the rows are floats.
-  WordSource WordsOf(Worker* worker) const {
+  WordSource WordsOf(Worker* worker, FloatMatrix queries, int num_cache_rows) const {
     if (args_.cache.type == CacheType::kF32) return {};
-    return {.queries = worker->query_words,
-            .cache_rows = worker->cache_rows.data(),
-            .type = args_.cache.type,
-            .cache_cols = args_.cache.cols,
-            .tile = worker->cache_words};
+    TurnQueries(kernels_, queries.data, queries.stride, queries.rows, queries.cols, args_.scale,
+                worker->words_to_turn, worker->query_panels);
+    return {.panel = worker->query_panels,
+            .cache = {.rows = worker->cache_rows.data(),
+                      .num_rows = num_cache_rows,
+                      .type = args_.cache.type,
+                      .cols = args_.cache.cols,
+                      .scratch = worker->cache_words}};
   }
 
   // A unit is what a thread attends together: a group of tokens, and all heads or kQueryTile of
@@ -150,7 +154,8 @@ class AbsorbedAttention {
     const int first = span * kSpanPositions;
     const int num_heads = NumHeads(unit), num_rows = NumRows(unit);
     const int count = std::clamp(MaxKeys(tile, unit) - first, 0, kSpanPositions);
-    PointAtKeys(tile.tokens[Idx(group.first)], first, count, worker);
+    const int num_ahead = std::clamp(MaxKeys(tile, unit) - first - count, 0, kWordTile);
+    PointAtKeys(tile.tokens[Idx(group.first)], first, count + num_ahead, worker);
     for (int t = 0; t < group.count; ++t) {
       const int num_keys = tile.tokens[Idx(group.first + t)].num_keys;
       std::fill_n(worker->limits.begin() + t * num_heads, num_heads,
@@ -163,7 +168,7 @@ class AbsorbedAttention {
                           .limits = worker->limits.data(),
                           .keys = worker->key_rows.data(),
                           .values = worker->key_rows.data(),
-                          .words = WordsOf(worker),
+                          .words = WordsOf(worker, queries, count + num_ahead),
                           .num_keys = count,
                           .key_dim = shape_.latent_dim(),
                           .value_dim = shape_.kv_lora_rank,

@@ -23,12 +23,13 @@ class ExpandedHead {
         range_(range),
         head_(head),
         worker_(worker) {
-    if (has_words()) RoundUnfoldWeights();
+    if (has_words()) TurnUnfoldWeights();
   }
 
   void AttendDense() {
     const int end = range_.first_position + range_.num_tokens;
     ClearRunning(range_.num_tokens);
+    TurnRangeQueries(range_.token_begin, range_.num_tokens);
     for (int span = 0; span < end; span += kSpanPositions) {
       const int num_keys = std::min(kSpanPositions, end - span);
       UnfoldSpan(num_keys, [&](int s) { return span + s; });
@@ -52,6 +53,7 @@ class ExpandedHead {
     const int total = args_.selection->counts[static_cast<size_t>(row)];
     const int32_t* positions = args_.selection->positions.row_data(row);
     ClearRunning(1);
+    TurnRangeQueries(row, 1);
     for (int span = 0; span < total; span += kSpanPositions) {
       const int num_keys = std::min(kSpanPositions, total - span);
       UnfoldSpan(num_keys, [&](int s) { return positions[span + s]; });
@@ -67,16 +69,54 @@ class ExpandedHead {
   // Rows of UK_h, then of UV_h.
   int num_unfold_rows() const { return shape_.qk_nope_head_dim + shape_.v_head_dim; }
   int first_unfold_row() const { return head_ * num_unfold_rows(); }
-  int64_t unfold_row_bytes() const { return WordRowBytes(shape_.kv_lora_rank); }
+  std::byte* key_panels() const { return worker_->unfold_panels; }
+  std::byte* value_panels() const {
+    return key_panels() +
+           NumWordPanels(shape_.qk_nope_head_dim) * WordPanelBytes(shape_.kv_lora_rank);
+  }
 
-  void RoundUnfoldWeights() {
+  void TurnUnfoldWeights() {
+    TurnWeightRows(first_unfold_row(), shape_.qk_nope_head_dim, key_panels());
+    TurnWeightRows(first_unfold_row() + shape_.qk_nope_head_dim, shape_.v_head_dim, value_panels());
+  }
+  void TurnWeightRows(int first, int count, std::byte* panels) {
     const WeightRows weights = KernelRows(args_.kv_b, 0);
     const auto format = static_cast<size_t>(args_.kv_b.format);
-    for (int r = 0; r < num_unfold_rows(); ++r) {
-      kernels_.decode_row[format](weights, first_unfold_row() + r, worker_->latents.row_data(0));
-      kernels_.round_words(worker_->latents.row_data(0), shape_.kv_lora_rank, kLargestWord,
-                           worker_->unfold_words + r * unfold_row_bytes());
+    const int64_t row_bytes = WordRowBytes(shape_.kv_lora_rank);
+    for (int done = 0; done < count; done += kMaxWordQueries) {
+      const int num = std::min(kMaxWordQueries, count - done);
+      for (int r = 0; r < num; ++r) {
+        kernels_.decode_row[format](weights, first + done + r, worker_->latents.row_data(0));
+        kernels_.round_words(worker_->latents.row_data(0), shape_.kv_lora_rank, kLargestWord,
+                             worker_->words_to_turn + r * row_bytes);
+      }
+      kernels_.turn_words({.rows = worker_->words_to_turn,
+                           .row_bytes = row_bytes,
+                           .cols = shape_.kv_lora_rank,
+                           .num_rows = num,
+                           .dim = shape_.kv_lora_rank,
+                           .scale = 1.0f,
+                           .panel = panels});
+      panels += WordPanelBytes(shape_.kv_lora_rank);
     }
+  }
+
+  // Queries of `count` tokens, rows from `row` on, into the worker's panels: once for all spans.
+  void TurnRangeQueries(int row, int count) {
+    if (!has_words()) return;
+    for (int first = 0; first < count; first += AttentionScratch::kQueryTile) {
+      TurnQueries(kernels_, QueriesOf(row + first), args_.queries.stride,
+                  std::min(AttentionScratch::kQueryTile, count - first), shape_.qk_head_dim(),
+                  args_.scale, worker_->words_to_turn, PanelOf(first));
+    }
+  }
+  const float* QueriesOf(int row) const {
+    return args_.queries.row_data(row) + head_ * shape_.qk_head_dim();
+  }
+  // Of the queries that stand `first` after the first ones that were turned.
+  std::byte* PanelOf(int first) const {
+    return worker_->query_panels +
+           first / AttentionScratch::kQueryTile * WordPanelBytes(shape_.qk_head_dim());
   }
 
   // Keys and values of the positions position_of(0 .. count).
@@ -84,22 +124,17 @@ class ExpandedHead {
   void UnfoldSpan(int count, const PositionOf& position_of) {
     for (int first = 0; first < count; first += AttentionScratch::kUnfoldTile) {
       const int num = std::min(AttentionScratch::kUnfoldTile, count - first);
-      const auto row_of = [&](int r) {
-        return args_.cache.row_data(SlotOf(position_of(first + r)));
-      };
-      const auto type = static_cast<size_t>(args_.cache.type);
-      for (int r = 0; r < num; ++r) {
-        kernels_.load_cache_row[type](row_of(r), args_.cache.cols, worker_->latents.row_data(r));
-        if (!has_words()) continue;
-        kernels_.load_cache_words[type](row_of(r), args_.cache.cols,
-                                        worker_->cache_words + r * WordRowBytes(args_.cache.cols));
+      const int num_ahead = std::min(AttentionScratch::kUnfoldTile, count - first - num);
+      for (int r = 0; r < num + num_ahead; ++r) {
+        worker_->cache_rows[static_cast<size_t>(r)] =
+            args_.cache.row_data(SlotOf(position_of(first + r)));
       }
       // Floats that become words are over with the tile, and stay in the near caches.
       const int row = has_words() ? 0 : first;
-      has_words() ? UnfoldWords(num) : UnfoldFloats(row, num);
+      has_words() ? UnfoldWords(num, num_ahead) : UnfoldFloats(row, num);
       for (int r = 0; r < num; ++r) {
-        std::copy_n(worker_->latents.row_data(r) + shape_.kv_lora_rank, shape_.qk_rope_head_dim,
-                    worker_->keys.row_data(row + r) + shape_.qk_nope_head_dim);
+        LoadCacheRow(r, shape_.kv_lora_rank,
+                     worker_->keys.row_data(row + r) + shape_.qk_nope_head_dim);
       }
       if (has_words()) RoundTile(first, num);
     }
@@ -109,6 +144,12 @@ class ExpandedHead {
     }
   }
 
+  // Columns from `first` on of the r-th row that the worker points at.
+  void LoadCacheRow(int r, int first, float* x) {
+    kernels_.load_cache_row[static_cast<size_t>(args_.cache.type)](
+        worker_->cache_rows[static_cast<size_t>(r)], args_.cache.cols, first, x);
+  }
+
   int SlotOf(int position) const {
     return range_.block_ids[static_cast<size_t>(position / args_.block_tokens)] *
                args_.block_tokens +
@@ -116,8 +157,9 @@ class ExpandedHead {
   }
 
   // Rows [first, first + num) of the span, but for the rotated part of the keys: UK_h c_s and
-  // UV_h c_s for the worker's latents.
+  // UV_h c_s for the `num` rows that the worker points at.
   void UnfoldFloats(int first, int num) {
+    for (int r = 0; r < num; ++r) LoadCacheRow(r, 0, worker_->latents.row_data(r));
     MatMulArgs product = {.x = worker_->latents.data,
                           .x_stride = worker_->latents.stride,
                           .num_rows = num,
@@ -135,25 +177,33 @@ class ExpandedHead {
     kernels_.matmul[format](product);
   }
 
-  // The same into the first rows, for the worker's latents as words: the products of a row of UK_h
-  // with latents are scores of a key.
-  void UnfoldWords(int num) {
-    UnfoldPart(0, shape_.qk_nope_head_dim, num, worker_->keys);
-    UnfoldPart(shape_.qk_nope_head_dim, shape_.v_head_dim, num, worker_->values);
+  // The same into the first rows, on words: the products of a latent with rows of UK_h are scores
+  // of turned weights.
+  void UnfoldWords(int num, int num_ahead) {
+    const WordTile tile = TileOfCache(kernels_,
+                                      {.rows = worker_->cache_rows.data(),
+                                       .num_rows = num + num_ahead,
+                                       .type = args_.cache.type,
+                                       .cols = args_.cache.cols,
+                                       .scratch = worker_->cache_words},
+                                      0, num);
+    UnfoldPart(tile, num, key_panels(), worker_->keys.Cols(0, shape_.qk_nope_head_dim));
+    UnfoldPart(tile, num, value_panels(), worker_->values);
   }
-  void UnfoldPart(int first_row, int num_rows, int num, FloatMatrix out) {
-    for (int done = 0; done < num_rows; done += kWordTile) {
-      kernels_.word_scores({.queries = worker_->cache_words,
-                            .query_bytes = WordRowBytes(args_.cache.cols),
-                            .query_cols = args_.cache.cols,
-                            .num_queries = num,
-                            .keys = worker_->unfold_words + (first_row + done) * unfold_row_bytes(),
-                            .key_bytes = unfold_row_bytes(),
-                            .num_keys = std::min(kWordTile, num_rows - done),
+  void UnfoldPart(const WordTile& tile, int num, const std::byte* panels, FloatMatrix out) {
+    for (int done = 0; done < out.cols; done += kMaxWordQueries) {
+      kernels_.word_scores({.panel = panels,
+                            .num_queries = std::min(kMaxWordQueries, out.cols - done),
+                            .keys = tile.rows,
+                            .key_bytes = tile.row_bytes,
+                            .key_cols = tile.cols,
+                            .num_keys = num,
+                            .next_keys = done == 0 ? tile.next : nullptr,
                             .dim = shape_.kv_lora_rank,
-                            .scale = 1.0f,
                             .scores = out.data + done,
-                            .score_stride = out.stride});
+                            .score_stride = out.stride,
+                            .has_key_rows = true});
+      panels += WordPanelBytes(shape_.kv_lora_rank);
     }
   }
 
@@ -167,9 +217,10 @@ class ExpandedHead {
     }
   }
 
-  WordSource Words() const {
+  WordSource Words(int first) const {
     if (!has_words()) return {};
-    return {.queries = worker_->query_words,
+    return {.panel = PanelOf(first),
+            .cache = {},
             .keys = worker_->key_words,
             .values = worker_->value_words};
   }
@@ -186,13 +237,13 @@ class ExpandedHead {
   void AttendQueries(int row, int first, int count, int num_keys) {
     float span_max[AttentionScratch::kQueryTile];
     float span_sum[AttentionScratch::kQueryTile];
-    AttendSpan(kernels_, {.queries = args_.queries.row_data(row) + head_ * shape_.qk_head_dim(),
+    AttendSpan(kernels_, {.queries = QueriesOf(row),
                           .query_stride = args_.queries.stride,
                           .num_queries = count,
                           .limits = worker_->limits.data(),
                           .keys = worker_->key_rows.data(),
                           .values = worker_->value_rows.data(),
-                          .words = Words(),
+                          .words = Words(first),
                           .num_keys = num_keys,
                           .key_dim = shape_.qk_head_dim(),
                           .value_dim = shape_.v_head_dim,
@@ -200,12 +251,12 @@ class ExpandedHead {
                           .scores = worker_->scores.data,
                           .score_stride = worker_->scores.stride,
                           .out = worker_->span_out.data,
-                          .out_stride = worker_->span_out.stride,
+                          .out_stride = shape_.v_head_dim,
                           .max = span_max,
                           .sum = span_sum});
     for (int q = 0; q < count; ++q) {
       const auto running = static_cast<size_t>(first + q);
-      MergeSpan(kernels_, span_max[q], span_sum[q], worker_->span_out.row_data(q),
+      MergeSpan(kernels_, span_max[q], span_sum[q], worker_->span_out.data + q * shape_.v_head_dim,
                 shape_.v_head_dim, &worker_->max[running], &worker_->sum[running],
                 worker_->running.row_data(first + q));
     }

@@ -6,33 +6,32 @@ namespace hadal {
 
 namespace {
 
-// Rows of words, row_bytes apart, and their columns.
-struct WordTile {
-  const std::byte* rows;
-  int64_t row_bytes;
-  int cols;
-};
-
 // Asks for memory that is needed soon.
 void Fetch(const std::byte* begin, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at, /*write=*/0, 2);
 }
 
-// Rows [first, first + count) of the `num_seen`, as words. The rows of the next tile are asked for
+// Rows [first, first + count) as words in the scratch rows. The rows of the next tile are asked for
 // meanwhile: they lie in blocks anywhere, and a long context is in no cache.
-WordTile LoadCacheTile(const KernelTable& kernels, const WordSource& words, int first, int count,
-                       int num_seen) {
-  const WordTile tile = {words.tile, WordRowBytes(words.cache_cols), words.cache_cols};
-  const int64_t cache_row_bytes = CacheRowBytes(words.type, words.cache_cols);
+WordTile LoadTile(const KernelTable& kernels, const CachedRows& cache, int first, int count) {
+  const WordTile tile = {cache.scratch, WordRowBytes(cache.cols), cache.cols};
+  const int64_t cache_row_bytes = CacheRowBytes(cache.type, cache.cols);
   for (int i = 0; i < count; ++i) {
-    if (first + kWordTile + i < num_seen) {
-      Fetch(words.cache_rows[first + kWordTile + i], cache_row_bytes);
-    }
-    kernels.load_cache_words[static_cast<size_t>(words.type)](
-        words.cache_rows[first + i], words.cache_cols, words.tile + i * tile.row_bytes);
+    const int ahead = first + kWordTile + i;
+    if (ahead < cache.num_rows) Fetch(cache.rows[ahead], cache_row_bytes);
+    kernels.load_cache_words[static_cast<size_t>(cache.type)](cache.rows[first + i], cache.cols,
+                                                              cache.scratch + i * tile.row_bytes);
   }
   return tile;
+}
+
+// Rows [first, first + count) lie one after another, as those of a block do.
+bool FollowEachOther(const CachedRows& cache, int first, int count, int64_t row_bytes) {
+  for (int i = 1; i < count; ++i) {
+    if (cache.rows[first + i] != cache.rows[first] + i * row_bytes) return false;
+  }
+  return true;
 }
 
 // Rows that were made before, from row `first` on.
@@ -76,36 +75,33 @@ class RunningSpan {
 
 void AttendWords(const KernelTable& kernels, const SpanArgs& args, int num_seen) {
   const WordSource& words = args.words;
-  const int64_t query_bytes = WordRowBytes(args.key_dim);
-  for (int q = 0; q < args.num_queries; ++q) {
-    kernels.round_words(args.queries + q * args.query_stride, args.key_dim, kLargestFactorWord,
-                        words.queries + q * query_bytes);
-  }
+  // Scores of one tile at a time, close together: rows a power of two apart would share few lines
+  // of the nearest cache.
+  constexpr int64_t kScoreStride = kWordTile;
   RunningSpan running(kernels, args);
   for (int first = 0; first < num_seen; first += kWordTile) {
     const int count = std::min(kWordTile, num_seen - first);
-    const bool is_cached = words.cache_rows != nullptr;
-    const WordTile keys = is_cached ? LoadCacheTile(kernels, words, first, count, num_seen)
+    const bool is_cached = words.cache.rows != nullptr;
+    const WordTile keys = is_cached ? TileOfCache(kernels, words.cache, first, count)
                                     : TileOf(words.keys, args.key_dim, first);
     const WordTile values = is_cached ? keys : TileOf(words.values, args.value_dim, first);
-    kernels.word_scores({.queries = words.queries,
-                         .query_bytes = query_bytes,
-                         .query_cols = args.key_dim,
+    kernels.word_scores({.panel = words.panel,
                          .num_queries = args.num_queries,
                          .keys = keys.rows,
                          .key_bytes = keys.row_bytes,
+                         .key_cols = keys.cols,
                          .num_keys = count,
+                         .next_keys = keys.next,
                          .dim = args.key_dim,
-                         .scale = args.scale,
                          .scores = args.scores,
-                         .score_stride = args.score_stride});
+                         .score_stride = kScoreStride});
     int32_t limits[kMaxQueries];
     for (int q = 0; q < args.num_queries; ++q) {
       limits[q] = std::clamp(args.limits[q] - first, 0, count);
-      running.AddScores(q, args.scores + q * args.score_stride, limits[q]);
+      running.AddScores(q, args.scores + q * kScoreStride, limits[q]);
     }
     kernels.word_values({.weights = args.scores,
-                         .weight_stride = args.score_stride,
+                         .weight_stride = kScoreStride,
                          .num_queries = args.num_queries,
                          .limits = limits,
                          .values = values.rows,
@@ -155,9 +151,36 @@ void AttendFloats(const KernelTable& kernels, const SpanArgs& args, int num_seen
 
 }  // namespace
 
+WordTile TileOfCache(const KernelTable& kernels, const CachedRows& cache, int first, int count) {
+  const int64_t row_bytes = WordRowBytes(cache.cols);
+  const bool lies_as_words =
+      cache.type == CacheType::kQ16 && FollowEachOther(cache, first, count, row_bytes);
+  if (!lies_as_words) return LoadTile(kernels, cache, first, count);
+  const int ahead = first + kWordTile;
+  const int num_ahead = std::min(kWordTile, cache.num_rows - ahead);
+  const bool has_next = num_ahead > 0 && FollowEachOther(cache, ahead, num_ahead, row_bytes);
+  return {cache.rows[first], row_bytes, cache.cols, has_next ? cache.rows[ahead] : nullptr};
+}
+
+void TurnQueries(const KernelTable& kernels, const float* queries, int64_t query_stride,
+                 int num_queries, int dim, float scale, std::byte* scratch, std::byte* panel) {
+  const int64_t row_bytes = WordRowBytes(dim);
+  for (int q = 0; q < num_queries; ++q) {
+    kernels.round_words(queries + q * query_stride, dim, kLargestFactorWord,
+                        scratch + q * row_bytes);
+  }
+  kernels.turn_words({.rows = scratch,
+                      .row_bytes = row_bytes,
+                      .cols = dim,
+                      .num_rows = num_queries,
+                      .dim = dim,
+                      .scale = scale,
+                      .panel = panel});
+}
+
 void AttendSpan(const KernelTable& kernels, const SpanArgs& args) {
   const int num_seen = *std::max_element(args.limits, args.limits + args.num_queries);
-  const bool has_words = args.words.queries != nullptr;
+  const bool has_words = args.words.panel != nullptr;
   (has_words ? AttendWords : AttendFloats)(kernels, args, num_seen);
 }
 

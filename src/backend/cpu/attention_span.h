@@ -10,24 +10,44 @@
 
 namespace hadal {
 
-// Keys and values as words (WordRowBytes() tells the layout), brought there a tile at a time from
-// rows of a rounded cache, which are keys and values at once, or made before.
-struct WordSource {
-  std::byte* queries =
-      nullptr;  // scratch: kMaxQueries rows of key_dim words; null: floats are used
-
-  const std::byte* const* cache_rows = nullptr;  // null: `keys` and `values` are there
+// Rows of the cache, wherever they lie.
+struct CachedRows {
+  const std::byte* const* rows = nullptr;
+  int num_rows = 0;  // those that are used, then those that will be used next, as far as is known
   CacheType type = CacheType::kF32;
-  int cache_cols = 0;
-  std::byte* tile = nullptr;  // scratch: kWordTile rows of cache_cols words
+  int cols = 0;
+  std::byte* scratch = nullptr;  // kWordTile rows of words
+};
 
+// Rows of words (WordRowBytes() tells the layout).
+struct WordTile {
+  const std::byte* rows;
+  int64_t row_bytes;
+  int cols;
+  const std::byte* next = nullptr;  // the rows that are used next, to be fetched meanwhile
+};
+
+// Rows [first, first + count) as words: where they lie, if they are words and follow each other;
+// else in the scratch rows.
+WordTile TileOfCache(const KernelTable& kernels, const CachedRows& cache, int first, int count);
+
+// Keys and values as words: rows of a rounded cache, which are keys and values at once, or made
+// before.
+struct WordSource {
+  const std::byte* panel = nullptr;   // of the queries, scores' scale in it; null: floats are used
+  CachedRows cache;                   // no rows: `keys` and `values` are there
   const std::byte* keys = nullptr;    // [num_keys] rows of key_dim words
   const std::byte* values = nullptr;  // [num_keys] rows of value_dim words
 };
 
+// Queries [num_queries, dim], rows query_stride apart, into a panel that gives scores times
+// `scale`. `scratch`: num_queries rows of words.
+void TurnQueries(const KernelTable& kernels, const float* queries, int64_t query_stride,
+                 int num_queries, int dim, float scale, std::byte* scratch, std::byte* panel);
+
 // Queries against the keys and values of one span. Query q sees the first limits[q] of them.
 struct SpanArgs {
-  const float* queries;  // rows query_stride apart
+  const float* queries;  // rows query_stride apart; unused with `words`, as are scale and stride
   int64_t query_stride;
   int num_queries;
   const int32_t* limits;
@@ -37,7 +57,7 @@ struct SpanArgs {
   int num_keys;
   int key_dim, value_dim;
   float scale;
-  float* scores;  // scratch, rows score_stride apart
+  float* scores;  // scratch, rows score_stride apart; with `words` kWordTile apart
   int64_t score_stride;
   float* out;  // [num_queries, value_dim], rows out_stride apart: sum of exp(score - max) * value
   int64_t out_stride;

@@ -1,6 +1,6 @@
-// Scores and weighted values on rows of words: products of pairs of words with sums of ints. What a
-// tile of rows holds of one group of columns is brought into the order of the products once, in the
-// first cache, for all queries.
+// Scores and weighted values on rows of words: products of pairs of words with sums of ints. For
+// scores, queries are turned once for all keys; for values, what a tile holds of one group of
+// columns is brought into the order of the products once, in the first cache, for all queries.
 #include "kernels/avx2/parts.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/avx2/words.h"
@@ -8,7 +8,7 @@
 namespace hadal::avx2 {
 namespace {
 
-constexpr int kQueryTile = 4;  // eight sums in registers
+constexpr int kRowTile = 4;  // of keys, or of queries: eight sums in registers
 constexpr int kGroupPairs = kCacheGroup / 2;
 constexpr int kTilePairs = kWordTile / 2;
 
@@ -16,11 +16,11 @@ template <int kRows>
 struct RowCount {
   static constexpr int kCount = kRows;
 };
-// body(RowCount, first) for all rows, kQueryTile at a time.
+// body(RowCount, first) for all rows, kRowTile at a time.
 template <class Body>
 inline void ForRowTiles(int num_rows, const Body& body) {
   int r = 0;
-  for (; r + kQueryTile <= num_rows; r += kQueryTile) body(RowCount<kQueryTile>{}, r);
+  for (; r + kRowTile <= num_rows; r += kRowTile) body(RowCount<kRowTile>{}, r);
   switch (num_rows - r) {
     case 3:
       return body(RowCount<3>{}, r);
@@ -78,109 +78,145 @@ inline void Transpose(const __m256i (&rows)[8], int32_t* to, int to_stride) {
   }
 }
 
-// One group of columns of a tile of keys: lanes are keys, sixteen together.
-struct alignas(32) KeyPanel {
-  static constexpr int kKeys = 16;
-  int32_t pairs[kWordTile / kKeys][kGroupPairs][kKeys];
-  float scales[kWordTile];
+// One group of columns of sixteen queries, filled up with nothing: lanes are queries.
+struct alignas(32) QueryPanel {
+  static constexpr int kQueries = 16;
+  int32_t pairs[kGroupPairs][kQueries];
+  float scales[kQueries];
 
-  void Fill(const WordScoreArgs& args, int group) {
-    alignas(32) static constexpr std::byte kNoKey[2 * kCacheGroup] = {};
-    for (int first = 0; first < args.num_keys; first += 8) {
-      const std::byte* keys[8];
+  // Queries from `first_query` on.
+  void Fill(const WordPanelArgs& args, int first_query, int group) {
+    alignas(32) static constexpr std::byte kNoQuery[2 * kCacheGroup] = {};
+    for (int first = 0; first < kQueries; first += 8) {
+      const std::byte* queries[8];
       for (int i = 0; i < 8; ++i) {
-        const bool is_key = first + i < args.num_keys;
-        const std::byte* row = args.keys + (first + i) * args.key_bytes;
-        keys[i] = is_key ? row + 2 * group * kCacheGroup : kNoKey;
-        scales[first + i] = is_key ? ScaleOf(row, args.dim, group) : 0.0f;
+        const int q = first_query + first + i;
+        const bool is_query = q < args.num_rows;
+        const std::byte* row = args.rows + q * args.row_bytes;
+        queries[i] = is_query ? row + 2 * group * kCacheGroup : kNoQuery;
+        scales[first + i] = is_query ? ScaleOf(row, args.cols, group) * args.scale : 0.0f;
       }
       for (int v = 0; v < kGroupPairs / 8; ++v) {
         __m256i rows[8];
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) {
-          rows[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys[i] + 32 * v));
+          rows[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(queries[i] + 32 * v));
         }
-        Transpose(rows, &pairs[first / kKeys][8 * v][first % kKeys], kKeys);
+        Transpose(rows, &pairs[8 * v][first], kQueries);
       }
     }
-    // The second half of the last sixteen may hold what was there before; its scores are not used.
   }
 };
+static_assert(sizeof(QueryPanel) * (kMaxWordQueries / QueryPanel::kQueries) ==
+              WordPanelBytes(kCacheGroup));
 
-// Scores so far of all queries with all keys of a tile.
+// Panels follow each other by sixteens of queries, in those by groups.
+void TurnWords(const WordPanelArgs& args) {
+  auto* panel = reinterpret_cast<QueryPanel*>(args.panel);
+  for (int q = 0; q < args.num_rows; q += QueryPanel::kQueries) {
+    for (int group = 0; group < NumCacheGroups(args.dim); ++group) panel++->Fill(args, q, group);
+  }
+}
+
+// Scores so far of sixteen queries with all keys of a tile.
 struct alignas(32) TileScores {
-  float rows[kMaxWordQueries][kWordTile];
+  float keys[kWordTile][QueryPanel::kQueries];
 };
 
-// scores of kRows queries with sixteen keys += one group.
-template <int kRows>
-[[gnu::noinline]] void AddScores(const int32_t (&pairs)[kGroupPairs][KeyPanel::kKeys],
-                                 const float* key_scales, const std::byte* queries,
-                                 int64_t query_bytes, const float* query_scales, float* scores) {
-  __m256i sums[kRows][2];
-  const std::byte* query[kRows];
+// scores of sixteen queries with kKeys keys += one group.
+template <int kKeys>
+[[gnu::noinline]] void AddScores(const QueryPanel& panel, const std::byte* keys, int64_t key_bytes,
+                                 int64_t scale_offset, float (*scores)[QueryPanel::kQueries]) {
+  __m256i sums[kKeys][2];
+  const std::byte* key[kKeys];
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    query[r] = queries + r * query_bytes;
-    sums[r][0] = sums[r][1] = _mm256_setzero_si256();
+  for (int j = 0; j < kKeys; ++j) {
+    key[j] = keys + j * key_bytes;
+    sums[j][0] = sums[j][1] = _mm256_setzero_si256();
   }
   for (int first = 0; first < kGroupPairs; first += 8) {
 #pragma GCC unroll 8
     for (int pair = first; pair < first + 8; ++pair) {
-      const __m256i low = LoadInts(&pairs[pair][0]), high = LoadInts(&pairs[pair][8]);
+      const __m256i low = LoadInts(&panel.pairs[pair][0]), high = LoadInts(&panel.pairs[pair][8]);
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        const __m256i words = BroadcastPair(query[r] + 4 * pair);
-        AddPairs(low, words, &sums[r][0]);
-        AddPairs(high, words, &sums[r][1]);
+      for (int j = 0; j < kKeys; ++j) {
+        const __m256i words = BroadcastPair(key[j] + 4 * pair);
+        AddPairs(low, words, &sums[j][0]);
+        AddPairs(high, words, &sums[j][1]);
       }
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    const Vec query_scale = Set(query_scales[r]);
+  for (int j = 0; j < kKeys; ++j) {
+    float key_scale;
+    __builtin_memcpy(&key_scale, key[j] + scale_offset, sizeof(key_scale));
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      float* at = scores + r * kWordTile + 8 * half;
-      const Vec scale = Mul(_mm256_load_ps(key_scales + 8 * half), query_scale);
-      _mm256_store_ps(at, MulAdd(_mm256_cvtepi32_ps(sums[r][half]), scale, _mm256_load_ps(at)));
+      float* at = scores[j] + 8 * half;
+      const Vec scale = Mul(Set(key_scale), _mm256_load_ps(panel.scales + 8 * half));
+      _mm256_store_ps(at, MulAdd(_mm256_cvtepi32_ps(sums[j][half]), scale, _mm256_load_ps(at)));
     }
   }
 }
 
-void AddGroupScores(const WordScoreArgs& args, const KeyPanel& panel, int group,
-                    TileScores* scores) {
-  const std::byte* queries = args.queries + 2 * group * kCacheGroup;
-  float query_scales[kMaxWordQueries];
-  for (int q = 0; q < args.num_queries; ++q) {
-    query_scales[q] =
-        ScaleOf(args.queries + q * args.query_bytes, args.query_cols, group) * args.scale;
+// A group of columns of the rows that follow after this tile, a few at a time: many at once would
+// stall.
+inline void FetchNextKeys(const WordScoreArgs& args, int first, int count, int group) {
+  if (args.next_keys == nullptr) return;
+  const bool is_last = group + 1 == NumCacheGroups(args.dim);
+  for (int j = first; j < first + count; ++j) {
+    const std::byte* row = args.next_keys + j * args.key_bytes;
+    __builtin_prefetch(row + 2 * group * kCacheGroup, 0, 2);
+    __builtin_prefetch(row + 2 * group * kCacheGroup + 64, 0, 2);
+    if (is_last) __builtin_prefetch(row + WordScalesOffset(args.key_cols), 0, 2);
   }
-  for (int first = 0; first < args.num_keys; first += KeyPanel::kKeys) {
-    const auto& pairs = panel.pairs[first / KeyPanel::kKeys];
-    const auto add = [&](auto rows, int q) {
-      AddScores<rows.kCount>(pairs, panel.scales + first, queries + q * args.query_bytes,
-                             args.query_bytes, query_scales + q, &scores->rows[q][first]);
-    };
-    ForRowTiles(args.num_queries, add);
+}
+
+// Eight queries with eight keys at a time to where the rows are queries.
+void WriteQueryRows(const WordScoreArgs& args, int first_query, const TileScores& scores) {
+  for (int q = 0; q < QueryPanel::kQueries && first_query + q < args.num_queries; q += 8) {
+    for (int j = 0; j < args.num_keys; j += 8) {
+      __m256i keys[8];
+      alignas(32) int32_t turned[8][8];
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) keys[i] = LoadInts(scores.keys[j + i] + q);
+      Transpose(keys, turned[0], 8);
+      for (int i = 0; i < 8 && first_query + q + i < args.num_queries; ++i) {
+        Store(args.scores + (first_query + q + i) * args.score_stride + j,
+              _mm256_castsi256_ps(LoadInts(turned[i])), args.num_keys - j);
+      }
+    }
+  }
+}
+
+void WriteKeyRows(const WordScoreArgs& args, int first_query, const TileScores& scores) {
+  for (int j = 0; j < args.num_keys; ++j) {
+    float* out = args.scores + j * args.score_stride + first_query;
+    for (int q = 0; q < QueryPanel::kQueries && first_query + q < args.num_queries; q += 8) {
+      Store(out + q, _mm256_load_ps(scores.keys[j] + q), args.num_queries - first_query - q);
+    }
   }
 }
 
 void WordScores(const WordScoreArgs& args) {
   TileScores scores;
-  KeyPanel panel;
-  for (int q = 0; q < args.num_queries; ++q) {
-    for (int j = 0; j < kWordTile; j += 8) _mm256_store_ps(&scores.rows[q][j], Set(0.0f));
-  }
-  for (int group = 0; group < NumCacheGroups(args.dim); ++group) {
-    panel.Fill(args, group);
-    AddGroupScores(args, panel, group, &scores);
-  }
-  for (int q = 0; q < args.num_queries; ++q) {
-    for (int j = 0; j < args.num_keys; j += 8) {
-      Store(args.scores + q * args.score_stride + j, _mm256_load_ps(&scores.rows[q][j]),
-            args.num_keys - j);
+  const auto* panel = reinterpret_cast<const QueryPanel*>(args.panel);
+  for (int q = 0; q < args.num_queries; q += QueryPanel::kQueries) {
+    for (int j = 0; j < args.num_keys; ++j) {
+      _mm256_store_ps(scores.keys[j], Set(0.0f));
+      _mm256_store_ps(scores.keys[j] + 8, Set(0.0f));
     }
+    for (int group = 0; group < NumCacheGroups(args.dim); ++group, ++panel) {
+      const std::byte* keys = args.keys + 2 * group * kCacheGroup;
+      const int64_t scale_offset =
+          WordScalesOffset(args.key_cols) + 4 * group - 2 * group * kCacheGroup;
+      ForRowTiles(args.num_keys, [&](auto rows, int j) {
+        if (q == 0) FetchNextKeys(args, j, rows.kCount, group);
+        AddScores<rows.kCount>(*panel, keys + j * args.key_bytes, args.key_bytes, scale_offset,
+                               scores.keys + j);
+      });
+    }
+    args.has_key_rows ? WriteKeyRows(args, q, scores) : WriteQueryRows(args, q, scores);
   }
 }
 
@@ -352,6 +388,7 @@ void WordValues(const WordValueArgs& args) {
 }  // namespace
 
 void AddAttentionWords(KernelTable* table) {
+  table->turn_words = TurnWords;
   table->word_scores = WordScores;
   table->word_values = WordValues;
 }

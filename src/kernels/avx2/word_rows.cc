@@ -19,6 +19,8 @@ void RoundWords(const float* x, int cols, int largest, std::byte* row) {
   }
 }
 
+void StoreQ16(const float* x, int cols, std::byte* row) { RoundWords(x, cols, kLargestWord, row); }
+
 void LoadF32(const std::byte* row, int cols, std::byte* word_row) {
   RoundWords(reinterpret_cast<const float*>(row), cols, kLargestWord, word_row);
 }
@@ -109,6 +111,7 @@ void LoadQ8(const std::byte* row, int cols, std::byte* word_row) {
 
 void AddWordRows(KernelTable* table) {
   table->round_words = RoundWords;
+  table->store_cache_row[static_cast<int>(CacheType::kQ16)] = StoreQ16;
   table->load_cache_words[static_cast<int>(CacheType::kF32)] = LoadF32;
   table->load_cache_words[static_cast<int>(CacheType::kBF16)] = LoadBf16;
   table->load_cache_words[static_cast<int>(CacheType::kQ8)] = LoadQ8;

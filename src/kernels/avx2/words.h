@@ -20,6 +20,10 @@ inline __m256i PackWords(__m256i low, __m256i high) {
 inline float FactorOf(float magnitude, int largest) {
   return magnitude < 1e-30f ? 0.0f : static_cast<float>(largest) / magnitude;
 }
+// What such a word stands for; infinity, whose factor is nothing, stays in it.
+inline float ScaleFor(float magnitude, int largest) {
+  return magnitude < 1e-30f ? 0.0f : magnitude / static_cast<float>(largest);
+}
 
 // What a group of values is divided and multiplied by.
 struct Rounding {
@@ -27,8 +31,7 @@ struct Rounding {
 };
 inline Rounding RoundingOf(Vec magnitudes, int largest) {
   const float magnitude = LargestLane(magnitudes);
-  const float factor = FactorOf(magnitude, largest);
-  return {factor == 0.0f ? 0.0f : magnitude / static_cast<float>(largest), factor};
+  return {ScaleFor(magnitude, largest), FactorOf(magnitude, largest)};
 }
 
 // x[0, count) to kCacheGroup words, zeros behind; returns the scale.

@@ -45,15 +45,33 @@ HADAL_INLINE float SumOfEight(__m256 a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+HADAL_INLINE void AddToSum(Vec e, __m256* sum) {
+  *sum = _mm256_add_ps(*sum, _mm512_castps512_ps256(e));
+  *sum = _mm256_add_ps(*sum, _mm512_extractf32x8_ps(e, 1));
+}
+
 float ExpAndSum(float* x, int size, float shift) {
+  constexpr int kAtOnce = 4;  // whose chains of operations run beside each other
   __m256 sum = _mm256_setzero_ps();
-  for (int i = 0; i < size; i += 16) {
+  int i = 0;
+  for (; i + 16 * kAtOnce <= size; i += 16 * kAtOnce) {
+    Vec e[kAtOnce];
+#pragma GCC unroll 4
+    for (int v = 0; v < kAtOnce; ++v) e[v] = Sub(_mm512_loadu_ps(x + i + 16 * v), Set(shift));
+#pragma GCC unroll 4
+    for (int v = 0; v < kAtOnce; ++v) e[v] = Exp(e[v]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kAtOnce; ++v) {
+      _mm512_storeu_ps(x + i + 16 * v, e[v]);
+      AddToSum(e[v], &sum);
+    }
+  }
+  for (; i < size; i += 16) {
     const __mmask16 lanes = FirstLanes(size - i);
     const Vec shifted = Sub(_mm512_maskz_loadu_ps(lanes, x + i), Set(shift));
     const Vec e = _mm512_maskz_mov_ps(lanes, Exp(shifted));
     _mm512_mask_storeu_ps(x + i, lanes, e);
-    sum = _mm256_add_ps(sum, _mm512_castps512_ps256(e));
-    sum = _mm256_add_ps(sum, _mm512_extractf32x8_ps(e, 1));
+    AddToSum(e, &sum);
   }
   return SumOfEight(sum);
 }

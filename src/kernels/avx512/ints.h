@@ -61,12 +61,18 @@ template <int kRows>
 struct RowCount {
   static constexpr int kCount = kRows;
 };
-// body(RowCount, first) for all rows, kTile at a time.
+// body(RowCount, first) for all rows, kTile at a time, which is at most 8.
 template <int kTile, class Body>
 HADAL_INLINE void ForRowTiles(int num_rows, const Body& body) {
   int r = 0;
   for (; r + kTile <= num_rows; r += kTile) body(RowCount<kTile>{}, r);
   switch (num_rows - r) {
+    case 7:
+      if constexpr (kTile > 7) body(RowCount<7>{}, r);
+      break;
+    case 6:
+      if constexpr (kTile > 6) body(RowCount<6>{}, r);
+      break;
     case 5:
       if constexpr (kTile > 5) body(RowCount<5>{}, r);
       break;

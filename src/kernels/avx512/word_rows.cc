@@ -30,9 +30,11 @@ void RoundWords(const float* x, int cols, int largest, std::byte* row) {
     for (int v = 0; v < kGroupVectors; ++v) {
       StoreWords(_mm512_mul_ps(values[v], _mm512_set1_ps(factor)), words + v * kLanes);
     }
-    StoreScale(row, cols, group, factor == 0.0f ? 0.0f : magnitude / static_cast<float>(largest));
+    StoreScale(row, cols, group, ScaleFor(magnitude, largest));
   }
 }
+
+void StoreQ16(const float* x, int cols, std::byte* row) { RoundWords(x, cols, kLargestWord, row); }
 
 void LoadF32(const std::byte* row, int cols, std::byte* word_row) {
   RoundWords(reinterpret_cast<const float*>(row), cols, kLargestWord, word_row);
@@ -114,6 +116,7 @@ void LoadQ8(const std::byte* row, int cols, std::byte* word_row) {
 
 void AddWordRows(KernelTable* table) {
   table->round_words = RoundWords;
+  table->store_cache_row[static_cast<int>(CacheType::kQ16)] = StoreQ16;
   table->load_cache_words[static_cast<int>(CacheType::kF32)] = LoadF32;
   table->load_cache_words[static_cast<int>(CacheType::kBF16)] = LoadBf16;
   table->load_cache_words[static_cast<int>(CacheType::kQ8)] = LoadQ8;

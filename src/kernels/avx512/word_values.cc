@@ -145,7 +145,8 @@ template <int kRows>
 #pragma GCC unroll 4
     for (int v = 0; v < kGroupVectors; ++v) sums[r][v] = _mm512_setzero_si512();
   }
-#pragma GCC unroll 4
+  // Not unrolled: with what is left over treated apart, sums would go to memory.
+#pragma GCC unroll 1
   for (int64_t pair = 0; pair < num_pairs; ++pair) {
     __m512i values[kGroupVectors];
 #pragma GCC unroll 4

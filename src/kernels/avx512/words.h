@@ -16,6 +16,10 @@ namespace {
 HADAL_INLINE float FactorOf(float magnitude, int largest) {
   return magnitude < 1e-30f ? 0.0f : static_cast<float>(largest) / magnitude;
 }
+// What such a word stands for; infinity, whose factor is nothing, stays in it.
+HADAL_INLINE float ScaleFor(float magnitude, int largest) {
+  return magnitude < 1e-30f ? 0.0f : magnitude / static_cast<float>(largest);
+}
 
 // Sixteen words.
 HADAL_INLINE void StoreWords(__m512 x, int16_t* to) {

@@ -101,20 +101,43 @@ void LoadQ8(const std::byte* row, int cols, std::byte* word_row) {
               size_t{4} * static_cast<size_t>(NumCacheGroups(cols)));
 }
 
+void StoreQ16(const float* x, int cols, std::byte* row) { RoundWords(x, cols, kLargestWord, row); }
+
+void LoadQ16(const std::byte* row, int cols, std::byte* word_row) {
+  std::memcpy(word_row, row, static_cast<size_t>(WordRowBytes(cols)));
+}
+
+// A row of a panel: `dim` words and their scales, which hold the scale of the scores already.
+WordRow PanelRow(std::byte* panel, int dim, int q) {
+  return {panel + q * (WordScalesOffset(dim) + 4 * NumCacheGroups(dim)), dim};
+}
+
+void TurnWords(const WordPanelArgs& args) {
+  for (int q = 0; q < args.num_rows; ++q) {
+    const WordRow from = RowToRead(args.rows + q * args.row_bytes, args.cols);
+    const WordRow to = PanelRow(args.panel, args.dim, q);
+    for (int i = 0; i < args.dim; ++i) to.SetWord(i, from.Word(i));
+    for (int group = 0; group < NumCacheGroups(args.dim); ++group) {
+      to.SetScale(group, from.Scale(group) * args.scale);
+    }
+  }
+}
+
 void WordScores(const WordScoreArgs& args) {
+  auto* panel = const_cast<std::byte*>(args.panel);  // only read
   for (int q = 0; q < args.num_queries; ++q) {
-    const WordRow query = RowToRead(args.queries + q * args.query_bytes, args.query_cols);
+    const WordRow query = PanelRow(panel, args.dim, q);
     for (int j = 0; j < args.num_keys; ++j) {
-      const WordRow key = RowToRead(args.keys + j * args.key_bytes, args.dim);
+      const WordRow key = RowToRead(args.keys + j * args.key_bytes, args.key_cols);
       float score = 0;
       for (int group = 0; group < NumCacheGroups(args.dim); ++group) {
         int32_t sum = 0;
         const int begin = group * kCacheGroup, end = std::min(begin + kCacheGroup, args.dim);
         for (int i = begin; i < end; ++i) sum += query.Word(i) * key.Word(i);
-        score = std::fma(static_cast<float>(sum),
-                         key.Scale(group) * (query.Scale(group) * args.scale), score);
+        score = std::fma(static_cast<float>(sum), key.Scale(group) * query.Scale(group), score);
       }
-      args.scores[q * args.score_stride + j] = score;
+      const int64_t row = args.has_key_rows ? j : q, col = args.has_key_rows ? q : j;
+      args.scores[row * args.score_stride + col] = score;
     }
   }
 }
@@ -154,6 +177,9 @@ void AddAttentionWords(KernelTable* table) {
   table->load_cache_words[static_cast<int>(CacheType::kF32)] = LoadF32;
   table->load_cache_words[static_cast<int>(CacheType::kBF16)] = LoadBf16;
   table->load_cache_words[static_cast<int>(CacheType::kQ8)] = LoadQ8;
+  table->load_cache_words[static_cast<int>(CacheType::kQ16)] = LoadQ16;
+  table->store_cache_row[static_cast<int>(CacheType::kQ16)] = StoreQ16;
+  table->turn_words = TurnWords;
   table->word_scores = WordScores;
   table->word_values = WordValues;
 }

@@ -1,4 +1,4 @@
-// Rows of the latent cache in their three forms.
+// Rows of the latent cache in their forms.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,8 +13,8 @@ namespace {
 void StoreF32(const float* x, int cols, std::byte* row) {
   std::memcpy(row, x, static_cast<size_t>(cols) * sizeof(float));
 }
-void LoadF32(const std::byte* row, int cols, float* x) {
-  std::memcpy(x, row, static_cast<size_t>(cols) * sizeof(float));
+void LoadF32(const std::byte* row, int cols, int first, float* x) {
+  std::memcpy(x, row + 4 * first, static_cast<size_t>(cols - first) * sizeof(float));
 }
 
 uint16_t RoundToBf16(float value) {
@@ -29,8 +29,8 @@ void StoreBf16(const float* x, int cols, std::byte* row) {
     std::memcpy(row + 2 * i, &bits, sizeof(bits));
   }
 }
-void LoadBf16(const std::byte* row, int cols, float* x) {
-  for (int i = 0; i < cols; ++i) x[i] = DecodeBf16(LoadUnaligned<uint16_t>(row, i));
+void LoadBf16(const std::byte* row, int cols, int first, float* x) {
+  for (int i = first; i < cols; ++i) x[i - first] = DecodeBf16(LoadUnaligned<uint16_t>(row, i));
 }
 
 std::byte* ScalesOf(std::byte* row, int cols) { return row + (cols + 3) / 4 * 4; }
@@ -54,10 +54,18 @@ void StoreQ8(const float* x, int cols, std::byte* row) {
     std::memcpy(ScalesOf(row, cols) + begin / kCacheGroup * 4, &scale, sizeof(scale));
   }
 }
-void LoadQ8(const std::byte* row, int cols, float* x) {
-  for (int i = 0; i < cols; ++i) {
+void LoadQ8(const std::byte* row, int cols, int first, float* x) {
+  for (int i = first; i < cols; ++i) {
     const auto scale = LoadUnaligned<float>(ScalesOf(row, cols), i / kCacheGroup);
-    x[i] = static_cast<float>(static_cast<int8_t>(row[i])) * scale;
+    x[i - first] = static_cast<float>(static_cast<int8_t>(row[i])) * scale;
+  }
+}
+
+// kQ16 is stored as attention's words are rounded: attention_words.cc.
+void LoadQ16(const std::byte* row, int cols, int first, float* x) {
+  for (int i = first; i < cols; ++i) {
+    const auto scale = LoadUnaligned<float>(row + WordScalesOffset(cols), i / kCacheGroup);
+    x[i - first] = static_cast<float>(LoadUnaligned<int16_t>(row, i)) * scale;
   }
 }
 
@@ -70,6 +78,7 @@ void AddCacheRows(KernelTable* table) {
   table->load_cache_row[static_cast<int>(CacheType::kBF16)] = LoadBf16;
   table->store_cache_row[static_cast<int>(CacheType::kQ8)] = StoreQ8;
   table->load_cache_row[static_cast<int>(CacheType::kQ8)] = LoadQ8;
+  table->load_cache_row[static_cast<int>(CacheType::kQ16)] = LoadQ16;
 }
 
 }  // namespace hadal::reference
