@@ -45,7 +45,7 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(report["parameters_active"] / 37.5e9, 1, delta=0.02)
         # Specification, 3.8: 576 numbers a layer and token, 61 layers, two bytes each.
         self.assertEqual(report["formats"][1]["cache_bytes_per_token"], 1216 * 61)  # words, and 9 scales
-        self.assertEqual(report["formats"][1]["cache_bytes"], 576 * 61 * 2 * 4096)
+        self.assertEqual(report["formats"][1]["cache_bytes"], 1216 * 61 * 4096)
         self.assertEqual(report["commands"], [])  # nothing fits
 
     def test_weights_of_a_model_that_is_not_there_are_those_of_one_that_is(self):
