@@ -157,12 +157,15 @@ Status ExpertScratch::Prepare(const BackendLimits& limits, int num_threads) {
   const int64_t rows = static_cast<int64_t>(limits.max_step_tokens) * limits.num_experts_per_tok;
   const int64_t wide = rows * limits.hidden_size, narrow = rows * limits.moe_intermediate_size;
   const int64_t up_floats = rows * kMaxOutputsPerShare;
-  ASSIGN_OR_RETURN(buffer_, Buffer::Allocate((2 * wide + narrow + num_threads * up_floats) *
+  // Rows a power of two apart would share few lines of the nearest cache.
+  constexpr int kPadding = 16;
+  ASSIGN_OR_RETURN(buffer_, Buffer::Allocate((2 * wide + narrow + num_threads * up_floats +
+                                              (3 + num_threads) * rows * kPadding) *
                                              static_cast<int64_t>(sizeof(float))));
   auto* data = reinterpret_cast<float*>(buffer_.data());
   const auto take = [&](int cols) {
-    const FloatMatrix part = {data, static_cast<int>(rows), cols, cols};
-    data += rows * cols;
+    const FloatMatrix part = {data, static_cast<int>(rows), cols, cols + kPadding};
+    data += rows * (cols + kPadding);
     return part;
   };
   inputs = take(limits.hidden_size);
