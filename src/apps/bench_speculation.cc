@@ -1,6 +1,7 @@
 #include "apps/bench_speculation.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -22,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostTokens = 8;   // that one step verifies
 constexpr int kTextTokens = 48;  // of the text that is generated again
+constexpr int kVerificationsAtOnce = 3;
 constexpr int64_t kMaxTextBytes = int64_t{64} << 20;
 constexpr uint64_t kSeed = 1;
 constexpr uint64_t kErrorStream = 40, kTokenStream = 41;
@@ -103,17 +105,21 @@ class SpeculationBench {
                     2 * kTextTokens, runner_->info().max_context_tokens, options_.depth));
   }
 
+  // The seconds of verifying n tokens that were not seen before.
+  Result<double> Verify(OneSequence* sequence, int n) {
+    std::vector<TokenId> tokens;
+    tokens.reserve(static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i) tokens.push_back(sequence->RandomToken(num_random_tokens_++));
+    return sequence->Step(tokens, options_.depth, n - 1);
+  }
+
   // All widths in turn, round after round, so that a busy moment hits all of them.
   Status MeasureCosts() {
     OneSequence sequence(runner_.get(), options_.depth);
     std::vector<std::vector<double>> seconds(kMostTokens);
     for (int round = 0; round <= options_.repetitions; ++round) {
       for (int n = 1; n <= kMostTokens; ++n) {
-        std::vector<TokenId> tokens;
-        tokens.reserve(static_cast<size_t>(n));
-        for (int i = 0; i < n; ++i)
-          tokens.push_back(sequence.RandomToken((round * kMostTokens + n) * kMostTokens + i));
-        ASSIGN_OR_RETURN(const double time, sequence.Step(tokens, options_.depth, n - 1));
+        ASSIGN_OR_RETURN(const double time, Verify(&sequence, n));
         if (round > 0) seconds[static_cast<size_t>(n - 1)].push_back(time);  // the first warms up
       }
     }
@@ -135,6 +141,7 @@ class SpeculationBench {
   struct Passage {
     double seconds = 0;
     int num_steps = 0;
+    std::array<int, kMostTokens> num_steps_of{};  // by the tokens that they verify, from one on
   };
 
   // Appends to `text`, which holds its first token, until it has kTextTokens. The drafter knows
@@ -156,32 +163,61 @@ class SpeculationBench {
       ASSIGN_OR_RETURN(const double time, sequence->Step(tokens, options_.depth + at, num_guesses));
       passage.seconds += time;
       ++passage.num_steps;
+      ++passage.num_steps_of[tokens.size() - 1];
       for (const TokenId token : sequence->drawn()) text->push_back(token);
     }
     return passage;
   }
 
+  // Copies, and in turn with them the cost of verifying as many tokens: the machine of that moment
+  // decides what speed-up follows from the steps that were taken.
   Status MeasureCopy(int num_drafts, double right_rate) {
     OneSequence sequence(runner_.get(), options_.depth);
-    std::vector<double> ratios;
+    std::vector<double> ratios, predictions;
+    const int width = num_drafts + 1;
     CopyRun run{.num_drafts = num_drafts, .right_rate = right_rate};
     const int num_rounds = std::clamp(options_.repetitions / 3, 1, 5);
     for (int round = 0; round < num_rounds; ++round) {
       std::vector<TokenId> plain_text = {text_[0]}, text = {text_[0]};
+      std::vector<double> one, all;
+      const auto verify = [&]() -> Status {
+        for (int i = 0; i < kVerificationsAtOnce; ++i) {
+          ASSIGN_OR_RETURN(one.emplace_back(), Verify(&sequence, 1));
+          ASSIGN_OR_RETURN(all.emplace_back(), Verify(&sequence, width));
+        }
+        return Status::Ok();
+      };
+      RETURN_IF_ERROR(verify());
       ASSIGN_OR_RETURN(const Passage plain, Generate(&sequence, 0, 1, &plain_text));
+      RETURN_IF_ERROR(verify());
       ASSIGN_OR_RETURN(const Passage guessed, Generate(&sequence, num_drafts, right_rate, &text));
+      RETURN_IF_ERROR(verify());
       if (plain_text != text_ || text != text_) {
         return Status::Internal(fmt::format(
             "speculation: expected the same {} tokens with {} guesses per step, found others",
             kTextTokens, num_drafts));
       }
       ratios.push_back(plain.seconds / guessed.seconds);
+      predictions.push_back(plain.num_steps /
+                            RelativeTime(guessed, width, Median(all) / Median(one)));
       run.tokens_per_step = static_cast<double>(kTextTokens - 1) / guessed.num_steps;
     }
     run.speedup = Median(ratios);
-    run.predicted = run.tokens_per_step / report_.costs[static_cast<size_t>(num_drafts)].relative;
+    run.predicted = Median(predictions);
     report_.copies.push_back(run);
     return Status::Ok();
+  }
+
+  // What the steps of a passage cost, relative to verifying one token: those of `width` tokens as
+  // measured just now, the shorter ones at the text's end as measured before.
+  double RelativeTime(const Passage& passage, int width, double cost) const {
+    double sum = 0;
+    for (int n = 1; n <= width; ++n) {
+      const double relative =
+          n == width ? cost : report_.costs[static_cast<size_t>(n - 1)].relative;
+      sum += passage.num_steps_of[static_cast<size_t>(n - 1)] * relative;
+    }
+    return sum;
   }
 
   Result<std::vector<std::string>> ReadTexts() const {
@@ -248,6 +284,7 @@ class SpeculationBench {
   SpeculationReport report_;
   std::unique_ptr<ModelRunner> runner_;
   std::vector<TokenId> text_;
+  int num_random_tokens_ = 0;
 };
 
 constexpr double kAcceptances[] = {0.3, 0.5, 0.7, 0.8, 0.9, 1.0};
