@@ -264,8 +264,10 @@ class Bench {
 
   void TakeMedianLimits() {
     std::vector<double> read, integer, multiply_add;
+    std::string_view kernels;
     for (const BenchResult& result : report_.results) {
       if (result.limits.read_bytes_per_s == 0) continue;
+      kernels = result.limits.kernels;
       read.push_back(result.limits.read_bytes_per_s);
       integer.push_back(result.limits.integer_ops_per_s);
       multiply_add.push_back(result.limits.multiply_add_ops_per_s);
@@ -274,7 +276,10 @@ class Bench {
       report_.limits = probe_->Measure();
       return;
     }
-    report_.limits = {Median(read), Median(multiply_add), Median(integer)};
+    report_.limits = {.kernels = kernels,
+                      .read_bytes_per_s = Median(read),
+                      .multiply_add_ops_per_s = Median(multiply_add),
+                      .integer_ops_per_s = Median(integer)};
   }
 
   void Keep(const BenchResult& result) {

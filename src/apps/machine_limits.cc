@@ -31,7 +31,7 @@ LimitProbe::LimitProbe(const KernelTable& kernels, int num_threads)
 MachineLimits LimitProbe::Measure() {
   static std::atomic<int64_t> kept;  // so that the probes' results have a use
   const double rounds = static_cast<double>(kProbeRounds) * pool_.num_threads();
-  MachineLimits limits;
+  MachineLimits limits{.kernels = kernels_.name};
   limits.read_bytes_per_s =
       static_cast<double>(reader_.bytes()) / BestTime(kReadPasses, [&] { reader_.Pass(&pool_); });
   limits.multiply_add_ops_per_s =

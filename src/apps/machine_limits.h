@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "kernels/kernel_table.h"
 #include "sys/read_probe.h"
@@ -11,6 +12,7 @@
 namespace hadal {
 
 struct MachineLimits {
+  std::string_view kernels = {};  // the set that was measured
   double read_bytes_per_s = 0;
   double multiply_add_ops_per_s = 0;  // float32; a multiplication and an addition count as two
   double integer_ops_per_s = 0;       // of the kernel set's products with 4-bit weights

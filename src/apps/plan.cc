@@ -142,7 +142,7 @@ Status FindModel(const std::string& name, PlanRequest* request, OpenModel* open)
 // Other programs share the machine: the best of what it shows.
 MachineLimits MeasureLimits(const KernelTable& kernels, int num_threads) {
   LimitProbe probe(kernels, num_threads);
-  MachineLimits best;
+  MachineLimits best{.kernels = kernels.name};
   for (int i = 0; i < kMeasurements; ++i) {
     const MachineLimits now = probe.Measure();
     best.read_bytes_per_s = std::max(best.read_bytes_per_s, now.read_bytes_per_s);

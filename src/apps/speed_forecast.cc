@@ -7,19 +7,37 @@
 namespace hadal {
 namespace {
 
-// Shares of the limits that steps reach on two cores of Zen 3. Reading, products and attention
-// follow each other within a layer, so their times add up. The first two are fitted to the figures
-// of INT4 in docs/performance.md; the others stem from `bench --profile`, where they were set
-// against the byte products of the same run (docs/models.md).
-constexpr double kReadShare = 0.97;
-constexpr double kByteProductShare = 0.60;   // of integer_ops_per_s
-constexpr double kFloatProductShare = 0.65;  // of multiply_add_ops_per_s; BF16 0.74, FP8 0.63
+// Shares of the limits that steps reach. Reading, products and attention follow each other within a
+// layer, so their times add up. Attention's are of multiply_add_ops_per_s, at depths to 8,192: of
+// caches of floats, and of those that attention multiplies as words, in both forms; words are
+// multiplied faster than floats.
+struct LimitShares {
+  double reading;         // of read_bytes_per_s
+  double byte_products;   // of integer_ops_per_s
+  double float_products;  // of multiply_add_ops_per_s; BF16 0.74, FP8 0.63
+  double float_attention;
+  double absorbed_word_attention, expanded_word_attention;
+};
 
-// Of multiply_add_ops_per_s, at depths to 8,192: of caches of floats, and of those that attention
-// multiplies as words, in both forms.
-constexpr double kFloatAttentionShare = 0.50;
-constexpr double kAbsorbedWordAttentionShare = 0.85;
-constexpr double kExpandedWordAttentionShare = 0.60;
+// Two cores of Zen 3: the first two fitted to the figures of INT4 in docs/performance.md, the
+// others from `bench --profile` (docs/models.md).
+constexpr LimitShares kAvx2Shares = {.reading = 0.97,
+                                     .byte_products = 0.60,
+                                     .float_products = 0.65,
+                                     .float_attention = 0.50,
+                                     .absorbed_word_attention = 0.85,
+                                     .expanded_word_attention = 0.60};
+// Two cores of Zen 5, in the same way. Floats are multiplied by AVX2's kernels.
+constexpr LimitShares kAvx512Shares = {.reading = 0.82,
+                                       .byte_products = 0.53,
+                                       .float_products = 0.65,
+                                       .float_attention = 0.50,
+                                       .absorbed_word_attention = 2.6,
+                                       .expanded_word_attention = 2.4};
+
+const LimitShares& SharesOf(std::string_view kernels) {
+  return kernels == "avx512" ? kAvx512Shares : kAvx2Shares;
+}
 
 struct StepTime {
   double reading = 0, arithmetic = 0, attention = 0;
@@ -31,21 +49,23 @@ struct StepTime {
   }
 };
 
-double AttentionShare(CacheType cache_type, bool is_absorbed) {
-  if (cache_type == CacheType::kF32) return kFloatAttentionShare;
-  return is_absorbed ? kAbsorbedWordAttentionShare : kExpandedWordAttentionShare;
+double AttentionShare(const LimitShares& shares, CacheType cache_type, bool is_absorbed) {
+  if (cache_type == CacheType::kF32) return shares.float_attention;
+  return is_absorbed ? shares.absorbed_word_attention : shares.expanded_word_attention;
 }
 
 StepTime TimeOfStep(const ForecastModel& model, const MachineLimits& limits,
                     const StepShape& shape) {
+  const LimitShares& shares = SharesOf(limits.kernels);
   const StepCost cost = CostOfStep(model.config, model.weights, shape);
-  const double product_rate = model.is_grouped ? kByteProductShare * limits.integer_ops_per_s
-                                               : kFloatProductShare * limits.multiply_add_ops_per_s;
-  return {.reading = cost.bytes() / (kReadShare * limits.read_bytes_per_s),
+  const double product_rate = model.is_grouped
+                                  ? shares.byte_products * limits.integer_ops_per_s
+                                  : shares.float_products * limits.multiply_add_ops_per_s;
+  const double attention_rate =
+      AttentionShare(shares, model.cache_type, shape.is_absorbed) * limits.multiply_add_ops_per_s;
+  return {.reading = cost.bytes() / (shares.reading * limits.read_bytes_per_s),
           .arithmetic = static_cast<double>(cost.weight_ops) / product_rate,
-          .attention = static_cast<double>(cost.attention_ops) /
-                       (AttentionShare(model.cache_type, shape.is_absorbed) *
-                        limits.multiply_add_ops_per_s)};
+          .attention = static_cast<double>(cost.attention_ops) / attention_rate};
 }
 
 void Judge(const StepTime& time, SpeedForecast* forecast) {

@@ -11,12 +11,22 @@ namespace hadal {
 namespace {
 
 // Two cores of Zen 3 (docs/performance.md).
-constexpr MachineLimits kMachine{
-    .read_bytes_per_s = 32.0e9, .multiply_add_ops_per_s = 186e9, .integer_ops_per_s = 553e9};
+constexpr MachineLimits kMachine{.kernels = "avx2",
+                                 .read_bytes_per_s = 32.0e9,
+                                 .multiply_add_ops_per_s = 186e9,
+                                 .integer_ops_per_s = 553e9};
 
 // The same at another hour.
-constexpr MachineLimits kQuieterMachine{
-    .read_bytes_per_s = 34.0e9, .multiply_add_ops_per_s = 207e9, .integer_ops_per_s = 662e9};
+constexpr MachineLimits kQuieterMachine{.kernels = "avx2",
+                                        .read_bytes_per_s = 34.0e9,
+                                        .multiply_add_ops_per_s = 207e9,
+                                        .integer_ops_per_s = 662e9};
+
+// Two cores of Zen 5.
+constexpr MachineLimits kAvx512Machine{.kernels = "avx512",
+                                       .read_bytes_per_s = 60.0e9,
+                                       .multiply_add_ops_per_s = 225e9,
+                                       .integer_ops_per_s = 1880e9};
 
 // The measured checkpoint had all its four-bit weights in groups of 32.
 ModelWeights WeightsInGroupsOf32(const ModelConfig& config) {
@@ -54,6 +64,17 @@ TEST_F(SpeedForecastTest, IsWithinAFifthOfWhatWasMeasured) {
   EXPECT_NEAR(ForecastPrefill(model_, kMachine, 512, 0, 512).tokens_per_s / 69.9, 1, 0.2);
   EXPECT_NEAR(ForecastDecode(model_, kQuieterMachine, 1, 8192).seconds / 0.108, 1, 0.2);
   EXPECT_NEAR(ForecastPrefill(model_, kQuieterMachine, 512, 8192, 512).tokens_per_s / 31.0, 1, 0.2);
+}
+
+TEST_F(SpeedForecastTest, IsWithinAFifthOfWhatWasMeasuredWithAvx512) {
+  ForecastModel model = model_;
+  model.cache_type = CacheType::kQ16;
+  EXPECT_NEAR(ForecastDecode(model, kAvx512Machine, 1, 0).tokens_per_s / 27.5, 1, 0.2);
+  EXPECT_NEAR(ForecastDecode(model, kAvx512Machine, 32, 0).tokens_per_s / 96.1, 1, 0.2);
+  EXPECT_NEAR(ForecastPrefill(model, kAvx512Machine, 512, 0, 512).tokens_per_s / 180.4, 1, 0.2);
+  EXPECT_NEAR(ForecastDecode(model, kAvx512Machine, 1, 8192).seconds / 0.055, 1, 0.2);
+  EXPECT_NEAR(ForecastPrefill(model, kAvx512Machine, 512, 8192, 512).tokens_per_s / 78, 1, 0.2);
+  EXPECT_NEAR(ForecastPrefill(model, kAvx512Machine, 1024, 8192, 1024).tokens_per_s / 90.5, 1, 0.2);
 }
 
 TEST_F(SpeedForecastTest, NamesWhatLimits) {
