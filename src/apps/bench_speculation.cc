@@ -1,7 +1,6 @@
 #include "apps/bench_speculation.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -21,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostTokens = 8;   // that one step verifies
 constexpr int kTextTokens = 48;  // of the text that is generated again
 constexpr int kVerificationsAtOnce = 3;
 constexpr int64_t kMaxTextBytes = int64_t{64} << 20;
@@ -96,8 +94,8 @@ class SpeculationBench {
   Status Open() {
     RunnerOptions runner = options_.runner;
     runner.max_step_sequences = 1;
-    runner.max_step_tokens = std::max(runner.max_step_tokens, kMostTokens);
-    runner.cache_tokens = options_.depth + 2 * kTextTokens + kMostTokens;
+    runner.max_step_tokens = std::max(runner.max_step_tokens, kMostVerified);
+    runner.cache_tokens = options_.depth + 2 * kTextTokens + kMostVerified;
     ASSIGN_OR_RETURN(runner_, CreateRunner(runner));
     if (options_.depth + 2 * kTextTokens < runner_->info().max_context_tokens) return Status::Ok();
     return Status::InvalidArgument(
@@ -116,15 +114,15 @@ class SpeculationBench {
   // All widths in turn, round after round, so that a busy moment hits all of them.
   Status MeasureCosts() {
     OneSequence sequence(runner_.get(), options_.depth);
-    std::vector<std::vector<double>> seconds(kMostTokens);
+    std::vector<std::vector<double>> seconds(kMostVerified);
     for (int round = 0; round <= options_.repetitions; ++round) {
-      for (int n = 1; n <= kMostTokens; ++n) {
+      for (int n = 1; n <= kMostVerified; ++n) {
         ASSIGN_OR_RETURN(const double time, Verify(&sequence, n));
         if (round > 0) seconds[static_cast<size_t>(n - 1)].push_back(time);  // the first warms up
       }
     }
     const double one = Median(seconds[0]);
-    for (int n = 1; n <= kMostTokens; ++n) {
+    for (int n = 1; n <= kMostVerified; ++n) {
       const double median = Median(seconds[static_cast<size_t>(n - 1)]);
       report_.costs.push_back({.num_tokens = n, .median_s = median, .relative = median / one});
     }
@@ -141,7 +139,7 @@ class SpeculationBench {
   struct Passage {
     double seconds = 0;
     int num_steps = 0;
-    std::array<int, kMostTokens> num_steps_of{};  // by the tokens that they verify, from one on
+    std::array<int, kMostVerified> num_steps_of{};  // by the tokens that they verify, from one on
   };
 
   // Appends to `text`, which holds its first token, until it has kTextTokens. The drafter knows
@@ -173,7 +171,8 @@ class SpeculationBench {
   // decides what speed-up follows from the steps that were taken.
   Status MeasureCopy(int num_drafts, double right_rate) {
     OneSequence sequence(runner_.get(), options_.depth);
-    std::vector<double> ratios, predictions;
+    std::vector<double> ratios, costs;
+    Passage last;
     const int width = num_drafts + 1;
     CopyRun run{.num_drafts = num_drafts, .right_rate = right_rate};
     const int num_rounds = std::clamp(options_.repetitions / 3, 1, 5);
@@ -198,12 +197,14 @@ class SpeculationBench {
             kTextTokens, num_drafts));
       }
       ratios.push_back(plain.seconds / guessed.seconds);
-      predictions.push_back(plain.num_steps /
-                            RelativeTime(guessed, width, Median(all) / Median(one)));
+      costs.push_back(Median(all) / Median(one));
+      last = guessed;
       run.tokens_per_step = static_cast<double>(kTextTokens - 1) / guessed.num_steps;
     }
     run.speedup = Median(ratios);
-    run.predicted = Median(predictions);
+    run.relative_cost = Median(costs);
+    run.num_steps_of = last.num_steps_of;
+    run.predicted = (kTextTokens - 1) / RelativeTime(last, width, run.relative_cost);
     report_.copies.push_back(run);
     return Status::Ok();
   }
@@ -324,7 +325,9 @@ Json SpeculationAsJson(const SpeculationReport& report) {
                               {"right_rate", run.right_rate},
                               {"tokens_per_step", run.tokens_per_step},
                               {"speedup", run.speedup},
-                              {"predicted", run.predicted}});
+                              {"predicted", run.predicted},
+                              {"relative_cost", run.relative_cost},
+                              {"steps_by_tokens", run.num_steps_of}});
   }
   for (const ModuleAcceptance& found : report.acceptance) {
     object["mtp_acceptance"].push_back({{"drafts", found.num_drafts},

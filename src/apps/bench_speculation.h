@@ -2,6 +2,7 @@
 // a model's own guesses are right.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,19 @@ struct VerificationCost {
   double relative = 1;  // to one token
 };
 
+inline constexpr int kMostVerified = 8;  // tokens, in one step
+
 // A text is generated again by a drafter that knows it and errs at a set rate.
 struct CopyRun {
   int num_drafts = 0;
   double right_rate = 0;
   double tokens_per_step = 0;
-  double speedup = 0;    // measured, over plain decoding of the same text
-  double predicted = 0;  // from the tokens per step and the cost of verification
+  double speedup = 0;  // measured, over plain decoding of the same text
+  // From the steps that were taken and what verifying costs: of num_drafts + 1 tokens as measured
+  // in turn with the text, of fewer at its end as in VerificationCost.
+  double predicted = 0;
+  double relative_cost = 0;                       // of num_drafts + 1 tokens, to one
+  std::array<int, kMostVerified> num_steps_of{};  // by the tokens that they verified, from one on
 };
 
 // Guesses of the MTP module while texts are continued greedily.

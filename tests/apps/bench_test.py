@@ -63,7 +63,14 @@ class Bench(unittest.TestCase):
             tokens = sum(entry["acceptance"] ** i for i in range(entry["drafts"] + 1))
             self.assertAlmostEqual(entry["speedup"] * costs[entry["drafts"] + 1]["relative"], tokens, places=9)
         for found in report["copy"]:
-            self.assertAlmostEqual(found["predicted"] * costs[found["drafts"] + 1]["relative"], found["tokens_per_step"])
+            # The steps at their costs: of full width as measured beside them, of fewer tokens as in the table.
+            width = found["drafts"] + 1
+            steps = dict(enumerate(found["steps_by_tokens"], start=1))
+            time = sum(count * (found["relative_cost"] if tokens == width else costs[tokens]["relative"])
+                       for tokens, count in steps.items())
+            self.assertAlmostEqual(found["predicted"] * time, 47)
+            self.assertEqual(found["tokens_per_step"], 47 / sum(steps.values()))
+            self.assertEqual(sum(count for tokens, count in steps.items() if tokens > width), 0)
             if found["right_rate"] == 1:
                 self.assertGreater(found["tokens_per_step"], found["drafts"])
         self.assertEqual([found["drafts"] for found in report["mtp_acceptance"]], [1, 2, 3])
