@@ -224,8 +224,8 @@ struct KernelTable {
   // A row of the cache from floats. kQ8: code = x * (127 / max |x|) rounded to even; a group below
   // 1e-30 is zero; NaN and infinity make the scale so. kQ16: round_words with kLargestWord.
   void (*store_cache_row[kNumCacheTypes])(const float* x, int cols, std::byte* row);
-  // x[0 .. cols - first) = columns [first, cols) of a row of the cache. REQUIRES: first % 4 == 0 or
-  // first == cols.
+  // x[0 .. cols - first) = columns [first, cols) of a row of the cache.
+  // REQUIRES: 0 <= first <= cols.
   void (*load_cache_row[kNumCacheTypes])(const std::byte* row, int cols, int first, float* x);
 
   // A row of words from floats. In each group of columns
